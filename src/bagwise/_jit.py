@@ -1,0 +1,50 @@
+"""The one compile decorator of the library.
+
+Compiled functions are plain functions on arrays. They release the GIL, so threads come from
+`bagwise._threads` and never from numba (``parallel=True`` aborts the process under several Python
+threads or after a fork). The compiled code is cached on disk where that is possible; on a
+read-only file system without a writable cache folder numba refuses to cache at all, and then the
+function is compiled anew in each process instead.
+
+Modules that hold compiled functions are named ``_*_kernels.py`` and are imported where they are
+first called, so that ``import bagwise`` does not pay for numba.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar, overload
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+#: Sums may be re-ordered (so that they vectorise) but NaN and infinity keep their meaning.
+REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
+
+
+@overload
+def compiled(function: F) -> F: ...
+@overload
+def compiled(*, fastmath: frozenset[str] = ...) -> Callable[[F], F]: ...
+
+
+def compiled(
+    function: F | None = None, *, fastmath: frozenset[str] = frozenset()
+) -> F | Callable[[F], F]:
+    """Compile a function with numba: nogil, cached on disk if the file system lets us.
+
+    Parameters
+    ----------
+    function : callable
+        A function of arrays and scalars.
+    fastmath : frozenset of str
+        LLVM flags, normally empty or `REASSOCIATE`.
+    """
+
+    def decorate(function: F) -> F:
+        options = {"nogil": True, "fastmath": set(fastmath) or False}
+        try:
+            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        except RuntimeError:  # "cannot cache function ...: no locator available"
+            return numba.njit(**options)(function)  # type: ignore[no-any-return]
+
+    return decorate if function is None else decorate(function)

@@ -1,0 +1,196 @@
+"""Threads over independent pieces of work: ordered, interruptible, one BLAS thread each.
+
+Every parallel loop of the library goes through `ordered_map`. Workers run compiled code or BLAS
+calls that release the GIL; numba's own threads are never used. While a map runs, BLAS keeps to
+one thread, because threads of our own over a fixed grid give the same bits for any thread count.
+
+Ctrl-C reaches the thread that consumes the results. It abandons the map: work that has not
+started is dropped, and running work stops at its next `checkpoint`.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Output = TypeVar("Output")
+
+_POLL_SECONDS = 0.05
+
+_worker = threading.local()  # .abandoned: the Event of the map that this worker thread serves
+
+
+class Abandoned(BaseException):
+    """Raised by `checkpoint` in a worker whose map was given up; nobody should catch it."""
+
+
+def checkpoint() -> None:
+    """Let a long computation be cut here.
+
+    In the main thread the interpreter itself delivers Ctrl-C between two compiled slices, so there
+    this does nothing. In a worker it raises `Abandoned` once the map has been given up.
+    """
+    abandoned: threading.Event | None = getattr(_worker, "abandoned", None)
+    if abandoned is not None and abandoned.is_set():
+        raise Abandoned
+
+
+def thread_count(n_threads: int | None = None) -> int:
+    """Return how many threads to use.
+
+    Parameters
+    ----------
+    n_threads : int or None
+        ``None`` asks the environment: ``BAGWISE_NUM_THREADS``, else the processors that this
+        process may run on, capped by ``OMP_NUM_THREADS`` (which joblib sets in its workers).
+        Inside a worker the answer is 1: maps do not nest.
+    """
+    if getattr(_worker, "abandoned", None) is not None:
+        return 1
+    if n_threads is not None:
+        if n_threads < 1:
+            msg = f"n_threads must be at least 1 or None. Got {n_threads}."
+            raise ValueError(msg)
+        return n_threads
+    if own := _positive_int(os.environ.get("BAGWISE_NUM_THREADS")):
+        return own
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        available = os.cpu_count() or 1
+    return min(available, _positive_int(os.environ.get("OMP_NUM_THREADS")) or available)
+
+
+def _positive_int(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdigit() and int(text) > 0 else None
+
+
+def ordered_map(
+    function: Callable[[Item], Output],
+    items: Iterable[Item],
+    *,
+    n_threads: int | None = None,
+    window: int | None = None,
+) -> Iterator[Output]:
+    """Yield ``function(item)`` for each item, in the order of the items.
+
+    Parameters
+    ----------
+    function : callable
+        Called in worker threads; called here if one thread is asked for.
+    items : iterable
+        Consumed as workers become free.
+    n_threads : int or None
+        See `thread_count`.
+    window : int or None
+        At most this many items are started and not yet yielded, which bounds the memory that
+        waiting results take. Default: four times the number of threads.
+    """
+    n_threads = thread_count(n_threads)
+    window = 4 * n_threads if window is None else window
+    with _single_blas_thread():
+        if n_threads == 1 or window == 1:
+            for item in items:
+                checkpoint()
+                yield function(item)
+            return
+        yield from _threaded_map(function, items, n_threads, window)
+
+
+def _threaded_map(
+    function: Callable[[Item], Output], items: Iterable[Item], n_threads: int, window: int
+) -> Iterator[Output]:
+    abandoned = threading.Event()
+
+    def work(item: Item) -> Output:
+        _worker.abandoned = abandoned
+        try:
+            checkpoint()
+            return function(item)
+        finally:
+            _worker.abandoned = None
+
+    pool = _pool(n_threads)
+    running: deque[Future[Output]] = deque()
+    try:
+        for item in items:
+            running.append(pool.submit(work, item))
+            if len(running) >= window:
+                yield _result(running)
+        while running:
+            yield _result(running)
+    finally:  # reached with work left over only on an error, an interrupt or a closed generator
+        abandoned.set()
+        wait([future for future in running if not future.cancel()])
+
+
+def _result(running: "deque[Future[Output]]") -> Output:
+    """Take the oldest result, waking up regularly so that signals are seen on every platform."""
+    while True:
+        try:
+            output = running[0].result(timeout=_POLL_SECONDS)
+        except TimeoutError:
+            if running[0].done():  # the work itself raised TimeoutError
+                raise
+        else:
+            running.popleft()
+            return output
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    with _pools_lock:
+        if n_threads not in _pools:
+            _pools[n_threads] = ThreadPoolExecutor(n_threads, thread_name_prefix="bagwise")
+        return _pools[n_threads]
+
+
+def _forget_after_fork() -> None:
+    """Threads and held locks do not survive a fork: start afresh in the child."""
+    global _pools_lock, _blas_lock, _blas_users
+    _pools.clear()
+    _pools_lock, _blas_lock, _blas_users = threading.Lock(), threading.Lock(), 0
+    _worker.abandoned = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_controller = None
+_blas_limit = None
+
+
+@contextmanager
+def _single_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread while any map runs.
+
+    The setting belongs to the process, so maps that overlap in different threads share it: the
+    first sets it, the last restores what was there.
+    """
+    global _blas_users, _blas_controller, _blas_limit
+    with _blas_lock:
+        if _blas_users == 0:
+            if _blas_controller is None:
+                from threadpoolctl import ThreadpoolController
+
+                _blas_controller = ThreadpoolController()
+            _blas_limit = _blas_controller.limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0 and _blas_limit is not None:
+                _blas_limit.restore_original_limits()
+                _blas_limit = None

@@ -1,0 +1,23 @@
+"""Everything that bagwise raises or warns with, beyond Python's and scikit-learn's own."""
+
+__all__ = ["BagFileError", "BagwiseError", "InvalidBagsError", "MemoryLimitError", "ModelFileError"]
+
+
+class BagwiseError(Exception):
+    """Base of the library's own errors."""
+
+
+class InvalidBagsError(BagwiseError, ValueError):
+    """The data are not bags: an empty bag, a NaN, ragged widths, offsets that do not fit."""
+
+
+class BagFileError(BagwiseError, ValueError):
+    """A file or folder of bags cannot be read as what it claims to be."""
+
+
+class ModelFileError(BagwiseError, ValueError):
+    """A model file is damaged, foreign, newer than this release, or cannot be written."""
+
+
+class MemoryLimitError(BagwiseError, MemoryError):
+    """A step needs more memory than ``max_memory`` allows."""

@@ -1,0 +1,112 @@
+"""What every solver returns: a point, and the certificate that says how good it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Status(StrEnum):
+    """How a solver ended."""
+
+    CONVERGED = "converged"  #: the stopping rule holds
+    MAX_ITER = "max_iter"  #: the budget of iterations is spent
+    STALLED = "stalled"  #: rounding or a loose inner solve forbids further progress
+
+
+#: From best to worst: a sum of problems is as good as its worst part.
+_SEVERITY = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certificate:
+    """How a solver ended and what is proven about the point it returned.
+
+    Parameters
+    ----------
+    objective : float
+        Value of the objective, which is always minimised, at the returned point.
+    status : Status
+        How the solver ended.
+    n_iter : int
+        Iterations done.
+    lower_bound : float
+        A proven lower bound of the objective: the dual value where there is one, else ``-inf``.
+    residual : float
+        Largest violation of the optimality conditions, in the units of the solver's ``tol``.
+    history : ndarray of float
+        The objective (of the problem that the solver works on) as iterations went by.
+    solve_time : float
+        Seconds spent in the solver.
+    parts : tuple of Certificate
+        The certificates of independent problems of which this is the sum (one-vs-rest).
+    """
+
+    objective: float
+    status: Status
+    n_iter: int
+    lower_bound: float = -inf
+    residual: float = nan
+    history: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    solve_time: float = 0.0
+    parts: tuple["Certificate", ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping rule holds."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def gap(self) -> float:
+        """How far from the optimum the objective can be at most: objective minus lower bound."""
+        return self.objective - self.lower_bound
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap in units of ``max(1, |objective|)``."""
+        return self.gap / max(1.0, abs(self.objective))
+
+    @classmethod
+    def total(cls, parts: Sequence["Certificate"]) -> "Certificate":
+        """Certify a sum of independent problems: values add up, the worst status counts."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            objective=sum(part.objective for part in parts),
+            status=max((part.status for part in parts), key=_SEVERITY.index),
+            n_iter=sum(part.n_iter for part in parts),
+            lower_bound=sum(part.lower_bound for part in parts),
+            residual=max(part.residual for part in parts),
+            solve_time=sum(part.solve_time for part in parts),
+            parts=tuple(parts),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result(Certificate):
+    """A certificate together with the point that it is about.
+
+    Parameters
+    ----------
+    x : ndarray
+        The point. What its entries mean is said by the solver.
+    """
+
+    x: NDArray[np.float64]
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate alone, without the arrays of the point: what an estimator keeps."""
+        return Certificate(
+            objective=self.objective,
+            status=self.status,
+            n_iter=self.n_iter,
+            lower_bound=self.lower_bound,
+            residual=self.residual,
+            history=self.history,
+            solve_time=self.solve_time,
+            parts=self.parts,
+        )
