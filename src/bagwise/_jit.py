@@ -11,7 +11,7 @@ first called, so that ``import bagwise`` does not pay for numba.
 """
 
 from collections.abc import Callable
-from typing import TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import numba
 
@@ -41,10 +41,11 @@ def compiled(
     """
 
     def decorate(function: F) -> F:
-        options = {"nogil": True, "fastmath": set(fastmath) or False}
+        options: dict[str, Any] = {"nogil": True, "fastmath": set(fastmath) or False}
         try:
-            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+            dispatcher: Any = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # "cannot cache function ...: no locator available"
-            return numba.njit(**options)(function)  # type: ignore[no-any-return]
+            dispatcher = numba.njit(**options)(function)
+        return cast(F, dispatcher)
 
     return decorate if function is None else decorate(function)

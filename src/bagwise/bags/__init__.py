@@ -1,0 +1,34 @@
+"""The container, what is computed per bag, and the loop over bags at every scale."""
+
+from bagwise.bags._bags import Bags
+from bagwise.bags._segments import (
+    scan_max,
+    segment_argmax,
+    segment_argmin,
+    segment_logsumexp,
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_scatter,
+    segment_softmax,
+    segment_sum,
+)
+from bagwise.bags._source import BagSource, Chunk
+from bagwise.bags._store import StoreWriter
+
+__all__ = [
+    "BagSource",
+    "Bags",
+    "Chunk",
+    "StoreWriter",
+    "scan_max",
+    "segment_argmax",
+    "segment_argmin",
+    "segment_logsumexp",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_scatter",
+    "segment_softmax",
+    "segment_sum",
+]

@@ -1,0 +1,615 @@
+"""The container: one instance matrix, and for each bag the range of its rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise.bags import _build, _matrix
+from bagwise.bags._files import FileSlice, pack_matrix, unpack_matrix
+from bagwise.bags._matrix import Matrix
+from bagwise.exceptions import InvalidBagsError
+
+
+class Bags:
+    """Bags of instances: a matrix of all instances, and where each bag begins and ends.
+
+    Bag ``i`` holds the rows ``offsets[i]`` to ``offsets[i + 1]`` of the instance matrix. Length and
+    ``shape[0]`` are the number of bags, so scikit-learn's splitters, searches and pipelines take
+    the container as they take an array. A selection of bags is a view: it costs memory in
+    proportion to the number of bags and never copies instances.
+
+    Bags do not change once they are made. The arrays that they hand out are read-only.
+
+    Parameters
+    ----------
+    instances : array-like, sparse matrix or memory map of shape (n_instances, n_features)
+        All instances, those of one bag next to each other. float32 and float64 are kept, other
+        real numbers become float64. C-ordered arrays, memory maps and CSR are not copied.
+    offsets : array-like of int of shape (n_bags + 1,)
+        Row at which each bag begins, and the number of rows at the end.
+    bag_names : array-like of str of shape (n_bags,), optional
+        Names, used in messages and reports.
+    labels : array-like of shape (n_bags,) or (n_bags, n_labels), optional
+        Labels of the bags, kept beside them; estimators take ``y`` as an argument and do not look.
+    instance_names, instance_labels : array-like of shape (n_instances,), optional
+        Names and, where the truth is known, labels of the instances.
+    feature_names : array-like of str of shape (n_features,), optional
+        Names of the columns.
+
+    See Also
+    --------
+    Bags.from_list, Bags.from_array, Bags.from_groups, Bags.from_frame, Bags.from_arrow :
+        From data in other shapes.
+    Bags.write, Bags.open : The memory-mapped store on disk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise import Bags
+    >>> bags = Bags(np.arange(10.0).reshape(5, 2), offsets=[0, 2, 5])
+    >>> bags
+    Bags(2 bags, 5 instances, 2 features, float64; 2 to 3 instances per bag)
+    >>> bags[0]
+    array([[0., 1.],
+           [2., 3.]])
+    >>> len(bags[[1, 0, 1]])
+    3
+    """
+
+    __slots__ = (
+        "_bag_names",
+        "_base",
+        "_feature_names",
+        "_instance_labels",
+        "_instance_names",
+        "_labels",
+        "_starts",
+        "_stops",
+    )
+
+    # `_base` is shared by every selection; `_starts`, `_stops` are rows of it, one pair a bag.
+    # Arrays about bags are aligned with this selection, arrays about instances with `_base`.
+    _base: Matrix
+    _starts: NDArray[np.int64]
+    _stops: NDArray[np.int64]
+    _bag_names: NDArray[Any] | None
+    _labels: NDArray[Any] | None
+    _instance_names: NDArray[Any] | None
+    _instance_labels: NDArray[Any] | None
+    _feature_names: NDArray[Any] | None
+
+    def __init__(
+        self,
+        instances: Any,
+        offsets: ArrayLike,
+        *,
+        bag_names: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        instance_names: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None,
+    ) -> None:
+        base = _matrix.as_matrix(instances)
+        n_instances, n_features = base.shape
+        bounds = _build.check_offsets(offsets, n_instances)
+        n_bags = len(bounds) - 1
+        self._base, self._starts, self._stops = base, bounds[:-1], bounds[1:]
+        self._bag_names = _build.as_names("bag_names", bag_names, n_bags)
+        self._labels = _build.as_labels("labels", labels, n_bags)
+        self._instance_names = _build.as_names("instance_names", instance_names, n_instances)
+        self._instance_labels = _build.as_labels("instance_labels", instance_labels, n_instances)
+        self._feature_names = _build.as_names("feature_names", feature_names, n_features)
+        if n_features == 0:
+            msg = "Instances need at least one feature. Got a matrix with 0 columns."
+            raise InvalidBagsError(msg)
+        _build.check_finite(base, bounds, self._bag_names)
+
+    @classmethod
+    def _trusted(
+        cls,
+        base: Matrix,
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        bag_names: NDArray[Any] | None = None,
+        labels: NDArray[Any] | None = None,
+        instance_names: NDArray[Any] | None = None,
+        instance_labels: NDArray[Any] | None = None,
+        feature_names: NDArray[Any] | None = None,
+    ) -> Self:
+        """Make bags of parts that are known to be right: no look at the values, no copy."""
+        self = object.__new__(cls)
+        self._base, self._starts, self._stops = base, starts, stops
+        self._bag_names, self._labels = bag_names, labels
+        self._instance_names, self._instance_labels = instance_names, instance_labels
+        self._feature_names = feature_names
+        return self
+
+    # ------------------------------------------------------------------ other ways to make bags
+
+    @classmethod
+    def from_list(cls, arrays: Sequence[Any], **aligned: Any) -> Self:
+        """Make bags of a sequence of matrices, one a bag.
+
+        Parameters
+        ----------
+        arrays : sequence of array-like or sparse matrix of shape (n_i, n_features)
+            The bags. They are copied into one matrix; it is sparse if all of them are.
+        **aligned
+            ``bag_names``, ``labels``, ``instance_names``, ``instance_labels``,
+            ``feature_names`` as for `Bags`.
+
+        Examples
+        --------
+        >>> Bags.from_list([[[0.0, 1.0]], [[2.0, 3.0], [4.0, 5.0]]]).sizes
+        array([1, 2])
+        """
+        instances, offsets = _build.stack_list(arrays)
+        return cls(instances, offsets, **aligned)
+
+    @classmethod
+    def from_array(cls, array: ArrayLike, **aligned: Any) -> Self:
+        """Make bags of equal size from a 3-D array (bags x instances x features).
+
+        Examples
+        --------
+        >>> Bags.from_array(np.zeros((4, 3, 2))).shape
+        (4, 2)
+        """
+        instances, offsets = _build.flatten_array(array)
+        return cls(instances, offsets, **aligned)
+
+    @classmethod
+    def from_groups(
+        cls,
+        instances: Any,
+        bag_ids: ArrayLike,
+        *,
+        labels: ArrayLike | None = None,
+        instance_names: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None,
+    ) -> Self:
+        """Make bags of a matrix and the bag that each of its rows belongs to.
+
+        Bags come in the order in which their ids first appear and are named by them; rows keep
+        their order inside a bag. Rows that already stand bag by bag are not copied.
+
+        Parameters
+        ----------
+        instances : array-like or sparse matrix of shape (n_instances, n_features)
+            The instances, in any order.
+        bag_ids : array-like of shape (n_instances,)
+            Which bag each row belongs to: numbers or strings.
+        labels : array-like of shape (n_instances,) or (n_instances, n_labels), optional
+            The label of its bag, on every row, as tables have it; it must not vary inside a bag.
+        instance_names, instance_labels : array-like of shape (n_instances,), optional
+            In the order of the rows given.
+        feature_names : array-like of str of shape (n_features,), optional
+            Names of the columns.
+
+        Examples
+        --------
+        >>> bags = Bags.from_groups([[0.0], [1.0], [2.0]], ["b", "a", "b"], labels=[1, 0, 1])
+        >>> bags.bag_names, bags.labels
+        (array(['b', 'a'], dtype='<U1'), array([1, 0]))
+        """
+        base = _matrix.as_matrix(instances)
+        groups = _build.group_rows(bag_ids, base.shape[0])
+        return cls(
+            base if groups.order is None else _matrix.take_rows(base, groups.order),
+            groups.offsets,
+            bag_names=groups.names,
+            labels=groups.once_per_bag("labels", labels),
+            instance_names=groups.reorder("instance_names", instance_names),
+            instance_labels=groups.reorder("instance_labels", instance_labels),
+            feature_names=feature_names,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        bag: str = "bag",
+        label: str | Sequence[str] | None = None,
+        features: Sequence[str] | None = None,
+        instance_name: str | None = None,
+        instance_label: str | None = None,
+    ) -> Self:
+        """Make bags of a long table: one row an instance, one column that names its bag.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The table.
+        bag : str
+            Column with the bag of each row.
+        label : str or sequence of str, optional
+            Column with the label of the row's bag (several: one 0/1 column a label), kept as
+            `labels`.
+        features : sequence of str, optional
+            Columns with the features. Default: all columns not named otherwise.
+        instance_name, instance_label : str, optional
+            Columns with the names and labels of the instances.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"bag": ["a", "a", "b"], "x": [0.0, 1.0, 2.0], "y": [1, 1, 0]})
+        >>> bags = Bags.from_frame(frame, label="y")
+        >>> bags.labels, bags.feature_names
+        (array([1, 0]), array(['x'], dtype='<U1'))
+        """
+        from bagwise.bags._frames import FrameColumns
+
+        columns = FrameColumns(frame)
+        if features is None:
+            features = columns.others(bag, label, instance_name, instance_label)
+        return cls.from_groups(
+            columns.matrix(features),
+            columns.column(bag),
+            labels=columns.values(label),
+            instance_names=columns.values(instance_name),
+            instance_labels=columns.values(instance_label),
+            feature_names=list(features),
+        )
+
+    @classmethod
+    def from_arrow(cls, column: Any, **aligned: Any) -> Self:
+        """Make bags of an Arrow list column: one list of fixed-length vectors a bag; no copy.
+
+        Parameters
+        ----------
+        column : pyarrow array, chunked array, or any object with the Arrow C interface
+            Of type list (or large list) of fixed-size lists (or of equally long lists) of float32
+            or float64, without nulls. A column in one chunk is not copied.
+        **aligned
+            ``bag_names``, ``labels`` and so on, as for `Bags`.
+        """
+        from bagwise.bags._frames import unwrap_arrow
+
+        instances, offsets = unwrap_arrow(column)
+        return cls(instances, offsets, **aligned)
+
+    @classmethod
+    def concatenate(cls, parts: "Sequence[Bags]") -> Self:
+        """Put bags behind one another, copying their instances into one matrix.
+
+        Names and labels are kept where every part has them; feature names where all agree.
+        """
+        parts = list(parts)
+        if not parts:
+            msg = "Bags.concatenate needs at least one Bags."
+            raise InvalidBagsError(msg)
+        widths = sorted({part.n_features for part in parts})
+        if len(widths) > 1:
+            msg = f"Bags to be concatenated must have one number of features. Got {widths}."
+            raise InvalidBagsError(msg)
+        sizes = np.concatenate([part.sizes for part in parts])
+        offsets = _build.offsets_of(sizes)
+        feature_names = parts[0].feature_names
+        if not all(_same_names(feature_names, part.feature_names) for part in parts):
+            feature_names = None
+        return cls._trusted(
+            _matrix.stack_rows([part.instances for part in parts]),
+            offsets[:-1],
+            offsets[1:],
+            _concatenate_all([part.bag_names for part in parts]),
+            _concatenate_all([part.labels for part in parts]),
+            _concatenate_all([part.instance_names for part in parts]),
+            _concatenate_all([part.instance_labels for part in parts]),
+            feature_names,
+        )
+
+    # --------------------------------------------------------------------------------- on disk
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], *, verify: bool = False) -> Self:
+        """Open a store ``name.bags/`` memory-mapped: nothing is read until it is used.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder.
+        verify : bool
+            Read the whole matrix once and refuse NaN and infinity. Stores written by `write`
+            hold neither.
+        """
+        from bagwise.bags._store import open_store
+
+        bags = cls._trusted(*open_store(path))
+        if verify:
+            offsets = np.append(bags._starts, bags._stops[-1:])
+            _build.check_finite(bags._base, offsets, bags._bag_names)
+        return bags
+
+    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a store ``name.bags/`` in one streaming pass.
+
+        The folder appears under its name only when it is complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder to make; by convention its name ends in ``.bags``.
+        overwrite : bool
+            Whether a store that is there may be replaced.
+        """
+        from bagwise.bags._store import StoreWriter
+
+        with StoreWriter(path, overwrite=overwrite) as writer:
+            writer.extend(self)
+
+    # ---------------------------------------------------------------------------------- shape
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self._starts)
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags of this selection."""
+        return int(self.sizes.sum())
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an instance."""
+        return int(self._base.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n_bags, n_features)``: what scikit-learn reads as (n_samples, n_features)."""
+        return self.n_bags, self.n_features
+
+    @property
+    def ndim(self) -> int:
+        """Always 2, the length of `shape`."""
+        return 2
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values: float32 or float64."""
+        dtype: np.dtype[Any] = self._base.dtype
+        return dtype
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of instances in each bag."""
+        return self._stops - self._starts
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each bag begins in `instances`, and their number at the end."""
+        return _build.offsets_of(self.sizes)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the instance matrix is CSR."""
+        return not isinstance(self._base, np.ndarray)
+
+    @property
+    def is_memory_mapped(self) -> bool:
+        """Whether the instance matrix lives in a file."""
+        values = self._base.data if self.is_sparse else self._base
+        return FileSlice.of(values) is not None
+
+    # ------------------------------------------------------------------------------- contents
+
+    @property
+    def instances(self) -> Matrix:
+        """The rows of this selection, bag by bag: a view if they are contiguous, else a copy.
+
+        The copy is made on each access; `compact` makes it once.
+        """
+        return self._rows_of(self._base)
+
+    @property
+    def bag_names(self) -> NDArray[Any] | None:
+        """Names of the bags, or None."""
+        return self._bag_names
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """Labels of the bags, or None."""
+        return self._labels
+
+    @property
+    def instance_names(self) -> NDArray[Any] | None:
+        """Names of the instances, aligned with `instances`, or None."""
+        return self._aligned(self._instance_names)
+
+    @property
+    def instance_labels(self) -> NDArray[Any] | None:
+        """Labels of the instances, aligned with `instances`, or None."""
+        return self._aligned(self._instance_labels)
+
+    @property
+    def feature_names(self) -> NDArray[Any] | None:
+        """Names of the features, or None."""
+        return self._feature_names
+
+    def describe(self, bag: int) -> str:
+        """Name a bag as messages do: its position, and its name if it has one."""
+        return _build.describe_bag(bag, self._bag_names)
+
+    def _aligned(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
+        if values is None:
+            return None
+        span = self._contiguous_span()
+        return values[span] if span is not None else values[self._row_index()]
+
+    def _rows_of(self, matrix: Matrix) -> Matrix:
+        span = self._contiguous_span()
+        if span is None:
+            return _matrix.take_rows(matrix, self._row_index())
+        if (span.start, span.stop) == (0, matrix.shape[0]):
+            return matrix
+        return _matrix.row_slice(matrix, span.start, span.stop)
+
+    def _contiguous_span(self) -> slice | None:
+        """Rows of the base that this selection is, if they are one range in order."""
+        if not len(self):
+            return slice(0, 0)
+        if not np.array_equal(self._starts[1:], self._stops[:-1]):
+            return None
+        return slice(int(self._starts[0]), int(self._stops[-1]))
+
+    def _row_index(self) -> NDArray[np.int64]:
+        """Row of the base for each instance of this selection."""
+        sizes = self.sizes
+        shift = self._starts - _build.offsets_of(sizes)[:-1]
+        return np.repeat(shift, sizes) + np.arange(sizes.sum())
+
+    # ------------------------------------------------------------------------------ selection
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a bag's instance matrix (for an int) or a selection of bags (for the rest)."""
+        if isinstance(key, tuple):  # scikit-learn asks for (rows, ...)
+            key, *others = key or (slice(None),)
+            if any(not (other is Ellipsis or other == slice(None)) for other in others):
+                msg = "Bags are selected along one axis: bags[rows]. Got a second index."
+                raise IndexError(msg)
+        if isinstance(key, int | np.integer):
+            if not -len(self) <= key < len(self):
+                msg = f"Bag {key} does not exist: there are {len(self)} bags."
+                raise IndexError(msg)
+            return _matrix.row_slice(self._base, int(self._starts[key]), int(self._stops[key]))
+        return self._select(_build.as_selector(key, len(self)))
+
+    def _select(self, key: Any) -> "Bags":
+        return Bags._trusted(
+            self._base,
+            self._starts[key],
+            self._stops[key],
+            None if self._bag_names is None else self._bag_names[key],
+            None if self._labels is None else self._labels[key],
+            self._instance_names,
+            self._instance_labels,
+            self._feature_names,
+        )
+
+    def __iter__(self) -> Iterator[Matrix]:
+        for start, stop in zip(self._starts.tolist(), self._stops.tolist(), strict=True):
+            yield _matrix.row_slice(self._base, start, stop)
+
+    def compact(self) -> "Bags":
+        """Copy this selection into an instance matrix of its own, in memory."""
+        return self._with_instances(
+            _matrix.take_rows(self._base, self._row_index()), self._feature_names
+        )
+
+    def map_instances(self, transformer: Any, *, feature_names: ArrayLike | None = None) -> "Bags":
+        """Transform the instances and keep the bags.
+
+        Parameters
+        ----------
+        transformer : callable or object with ``transform``
+            Takes the instance matrix of this selection, returns a matrix with as many rows.
+        feature_names : array-like of str, optional
+            Names of the new features.
+
+        Examples
+        --------
+        >>> Bags([[1.0], [2.0], [3.0]], [0, 1, 3]).map_instances(np.square)[1]
+        array([[4.],
+               [9.]])
+        """
+        function: Callable[[Matrix], Any] = getattr(transformer, "transform", transformer)
+        base = _matrix.as_matrix(function(self.instances), what="the transformed instances")
+        if base.shape[0] != self.n_instances:
+            msg = (
+                f"The transformer must return one row per instance: {self.n_instances} were given, "
+                f"{base.shape[0]} came back."
+            )
+            raise InvalidBagsError(msg)
+        _build.check_finite(base, self.offsets, self._bag_names)
+        names = _build.as_names("feature_names", feature_names, base.shape[1])
+        return self._with_instances(base, names)
+
+    def _with_instances(self, base: Matrix, feature_names: NDArray[Any] | None) -> "Bags":
+        offsets = self.offsets
+        return Bags._trusted(
+            base,
+            offsets[:-1],
+            offsets[1:],
+            self._bag_names,
+            self._labels,
+            self.instance_names,
+            self.instance_labels,
+            feature_names,
+        )
+
+    # ----------------------------------------------------------------------------- conversion
+
+    def to_list(self) -> list[Matrix]:
+        """Return the instance matrices of the bags, as views."""
+        return list(self)
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return a long table: a column ``bag``, what else is known, then the features.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+            Which kind of table.
+        """
+        from bagwise.bags._frames import to_frame
+
+        return to_frame(self, library)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        msg = (
+            "Bags are not an array: bags differ in size. Use bags.instances for the instance "
+            "matrix, or bagwise.preprocessing.InstanceTransformer to apply a scikit-learn "
+            "transformer to the instances."
+        )
+        raise TypeError(msg)
+
+    # ------------------------------------------------------------------- size, pickling, repr
+
+    def __sizeof__(self) -> int:
+        """Bytes in memory, the shared instance matrix included unless it is in a file."""
+        arrays = [getattr(self, name) for name in self.__slots__ if name != "_base"]
+        total = object.__sizeof__(self) + sum(int(a.nbytes) for a in arrays if a is not None)
+        return total if self.is_memory_mapped else total + _matrix.matrix_bytes(self._base)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a memory map as the path of its file, and a selection as what it selects."""
+        covers_half = 2 * self.n_instances >= self._base.shape[0]
+        kept = self if covers_half or self.is_memory_mapped else self.compact()
+        arrays = {name: getattr(kept, name) for name in kept.__slots__ if name != "_base"}
+        return _rebuild, (pack_matrix(kept._base), arrays)
+
+    def __repr__(self) -> str:
+        from bagwise.bags._repr import text_repr
+
+        return text_repr(self)
+
+    def _repr_html_(self) -> str:
+        from bagwise.bags._repr import html_repr
+
+        return html_repr(self)
+
+
+def _rebuild(packed: Any, arrays: dict[str, Any]) -> Bags:
+    bags = object.__new__(Bags)
+    bags._base = unpack_matrix(packed)
+    for name, value in arrays.items():
+        setattr(bags, name, value)
+    return bags
+
+
+def _concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if len(present) == len(arrays) else None
+
+
+def _same_names(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))

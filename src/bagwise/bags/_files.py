@@ -1,0 +1,107 @@
+"""Arrays that live in files: found, described, reopened, read without mapping."""
+
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags._matrix import Matrix, csr_from_parts, read_only
+from bagwise.exceptions import BagFileError
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """A contiguous array inside a file; small, so it is what a pickle carries.
+
+    The size and time of the file are kept, so that a file which has changed since is refused
+    instead of read.
+    """
+
+    path: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+    file_size: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> "FileSlice | None":
+        """Describe where the array lives, or return None if that is not (only) a file.
+
+        Follows ``base`` to the memory map: views and base-class casts of a map are found too.
+        Maps that are private to this process (copy-on-write) may differ from their file.
+        """
+        mapped: Any = array
+        while mapped is not None and not isinstance(mapped, np.memmap):
+            mapped = getattr(mapped, "base", None)
+        if mapped is None or mapped.filename is None or mapped.mode == "c":
+            return None
+        if not array.flags.c_contiguous:
+            return None
+        mapped_memory: Any = mapped._mmap  # type: ignore[attr-defined]
+        buffer = np.frombuffer(mapped_memory, dtype=np.uint8)
+        mapping_start = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
+        offset = mapping_start + _address(array) - _address(buffer)
+        path = Path(mapped.filename).resolve()
+        try:
+            stat = path.stat()
+        except OSError:  # unlinked since it was mapped: only the content is left
+            return None
+        return cls(str(path), offset, array.shape, array.dtype.str, stat.st_size, stat.st_mtime_ns)
+
+    def open(self) -> NDArray[Any]:
+        """Map the array again, read-only."""
+        self._check_unchanged()
+        mapped: NDArray[Any] = np.memmap(
+            self.path, np.dtype(self.dtype), "r", self.offset, self.shape, "C"
+        )
+        return np.asarray(mapped)
+
+    def read_rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Read rows into memory of their own, leaving no pages of the file mapped."""
+        dtype, row_shape = np.dtype(self.dtype), self.shape[1:]
+        row_items = int(np.prod(row_shape))
+        rows = np.fromfile(
+            self.path,
+            dtype,
+            count=(stop - start) * row_items,
+            offset=self.offset + start * row_items * dtype.itemsize,
+        )
+        if rows.size != (stop - start) * row_items:
+            msg = f"{self.path} ended early: rows {start} to {stop} are not all there."
+            raise BagFileError(msg)
+        return rows.reshape(-1, *row_shape)
+
+    def _check_unchanged(self) -> None:
+        try:
+            stat = Path(self.path).stat()
+        except OSError as error:
+            msg = f"The bags were memory-mapped from {self.path}, which cannot be opened: {error}."
+            raise BagFileError(msg) from error
+        if (stat.st_size, stat.st_mtime_ns) != (self.file_size, self.modified_ns):
+            msg = (
+                f"The bags were memory-mapped from {self.path}, which has changed since. "
+                "Open it anew."
+            )
+            raise BagFileError(msg)
+
+
+def _address(array: NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def pack_matrix(matrix: Matrix) -> tuple[Any, ...]:
+    """Return what a pickle carries of an instance matrix: file slices where it lives in files."""
+    if isinstance(matrix, np.ndarray):
+        return (FileSlice.of(matrix) or matrix,)
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    return (*(FileSlice.of(part) or part for part in parts), matrix.shape)
+
+
+def unpack_matrix(packed: tuple[Any, ...]) -> Matrix:
+    """Undo `pack_matrix`."""
+    parts: list[Any] = [part.open() if isinstance(part, FileSlice) else part for part in packed]
+    return read_only(parts[0]) if len(parts) == 1 else csr_from_parts(*parts)

@@ -1,0 +1,176 @@
+"""Tables: pandas, polars and Arrow, without importing any of them before the user has."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags._build import refuse_empty
+from bagwise.exceptions import InvalidBagsError
+
+if TYPE_CHECKING:
+    from bagwise.bags._bags import Bags
+
+_BLOCK_ROWS = 4096
+
+
+class FrameColumns:
+    """The columns of a table, whichever library it is from."""
+
+    def __init__(self, frame: Any) -> None:
+        names = getattr(frame, "column_names", None)  # pyarrow
+        names = getattr(frame, "columns", None) if names is None else names
+        if names is None or not hasattr(frame, "__getitem__"):
+            msg = (
+                "A pandas or polars DataFrame or a pyarrow Table is needed. "
+                f"Got {type(frame).__name__}."
+            )
+            raise InvalidBagsError(msg)
+        self.frame = frame
+        self.names: list[str] = list(names)
+
+    def others(self, *taken: str | Sequence[str] | None) -> list[str]:
+        """Return the columns that are not taken."""
+        used: set[str] = set()
+        for name in taken:
+            used.update([name] if isinstance(name, str) else name or ())
+        return [name for name in self.names if name not in used]
+
+    def values(self, name: str | Sequence[str] | None) -> NDArray[Any] | None:
+        """Return a column as an array, several as a matrix, none as None."""
+        if name is None:
+            return None
+        if not isinstance(name, str):
+            return np.stack([self.column(one) for one in name], axis=1)
+        return self.column(name)
+
+    def matrix(self, names: Sequence[str]) -> NDArray[Any]:
+        """Return numeric columns as a C-ordered matrix, float32 if all of them are."""
+        columns = [self._numeric(name) for name in names]
+        if not columns:
+            msg = f"No feature columns are left. The table has {self.names}."
+            raise InvalidBagsError(msg)
+        dtype = np.result_type(*columns)
+        matrix = np.empty((len(columns[0]), len(columns)), dtype)
+        for start in range(0, len(matrix), _BLOCK_ROWS):  # so that a block stays in cache
+            block = slice(start, start + _BLOCK_ROWS)
+            for j, column in enumerate(columns):
+                matrix[block, j] = column[block]
+        return matrix
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column as an array."""
+        if name not in self.names:
+            msg = f"The table has no column {name!r}. It has {self.names}."
+            raise InvalidBagsError(msg)
+        return np.asarray(self.frame[name].to_numpy())
+
+    def _numeric(self, name: str) -> NDArray[Any]:
+        column = self.column(name)
+        if column.dtype == object:
+            try:
+                column = column.astype(np.float64)
+            except (TypeError, ValueError):
+                column = column.astype(np.str_)
+        if column.dtype.kind not in "biuf":
+            msg = (
+                f"Feature columns must be numbers: column {name!r} has dtype {column.dtype}. "
+                "Name the feature columns with features=[...]."
+            )
+            raise InvalidBagsError(msg)
+        return column
+
+
+def to_frame(bags: "Bags", library: str) -> Any:
+    """Return the bags as a long table."""
+    instances = bags.instances
+    dense = instances.toarray() if bags.is_sparse else instances
+    bag_names = np.arange(len(bags)) if bags.bag_names is None else bags.bag_names
+    columns: dict[str, Any] = {"bag": np.repeat(bag_names, bags.sizes)}
+    if bags.labels is not None:
+        for name, values in _label_columns(bags.labels):
+            columns[name] = np.repeat(values, bags.sizes)
+    if bags.instance_names is not None:
+        columns["instance"] = bags.instance_names
+    if bags.instance_labels is not None:
+        columns["instance_label"] = bags.instance_labels
+    features = bags.feature_names
+    if features is None:
+        features = np.array([f"x{j}" for j in range(bags.n_features)])
+    clash = sorted(set(features.tolist()) & set(columns))
+    if clash:
+        msg = f"Features cannot be called {clash}: these columns describe bags and instances."
+        raise InvalidBagsError(msg)
+    columns.update((str(name), dense[:, j]) for j, name in enumerate(features))
+    if library == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(columns)
+    if library == "polars":
+        import polars as pl
+
+        return pl.DataFrame(columns)
+    msg = f"library must be 'pandas' or 'polars'. Got {library!r}."
+    raise ValueError(msg)
+
+
+def _label_columns(labels: NDArray[Any]) -> list[tuple[str, NDArray[Any]]]:
+    if labels.ndim == 1:
+        return [("label", labels)]
+    return [(f"label{j}", column) for j, column in enumerate(labels.T)]
+
+
+def unwrap_arrow(column: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """See an Arrow list column as matrix and offsets; the values are not copied."""
+    import pyarrow as pa
+
+    array = _one_array(pa, column)
+    if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        msg = f"An Arrow column of lists of vectors is needed. Got type {array.type}."
+        raise InvalidBagsError(msg)
+    if array.null_count:
+        first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+        msg = f"Bags must not be null: bag {first} is. ({array.null_count} in all.)"
+        raise InvalidBagsError(msg)
+    bounds = array.offsets.to_numpy().astype(np.int64)
+    refuse_empty(np.diff(bounds))
+    vectors = array.values.slice(bounds[0], bounds[-1] - bounds[0])
+    return _vectors_to_matrix(pa, vectors), bounds - bounds[0]
+
+
+def _one_array(pa: Any, column: Any) -> Any:
+    if isinstance(column, pa.Array):
+        return column
+    if not isinstance(column, pa.ChunkedArray):
+        column = pa.chunked_array(column)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _vectors_to_matrix(pa: Any, vectors: Any) -> NDArray[Any]:
+    if vectors.null_count:
+        msg = f"Instances must not be null: {vectors.null_count} are."
+        raise InvalidBagsError(msg)
+    kind = vectors.type
+    if pa.types.is_fixed_size_list(kind):
+        width = kind.list_size
+        values = vectors.values.slice(vectors.offset * width, len(vectors) * width)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        bounds = vectors.offsets.to_numpy().astype(np.int64)
+        widths = np.unique(np.diff(bounds))
+        if len(widths) != 1:
+            msg = f"Instances must have one number of features. Got {widths.tolist()}."
+            raise InvalidBagsError(msg)
+        width = int(widths[0])
+        values = vectors.values.slice(bounds[0], bounds[-1] - bounds[0])
+    else:
+        msg = f"An Arrow column of lists of vectors is needed. Got lists of {kind}."
+        raise InvalidBagsError(msg)
+    if values.null_count:
+        msg = f"Features must not be null: {values.null_count} are."
+        raise InvalidBagsError(msg)
+    if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        msg = f"Features must be numbers. Got Arrow type {values.type}."
+        raise InvalidBagsError(msg)
+    flat = values.to_numpy(zero_copy_only=True)
+    return np.asarray(flat).reshape(-1, width)

@@ -1,0 +1,155 @@
+"""The instance matrix: dense or CSR, one set of operations for both."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from bagwise.exceptions import InvalidBagsError
+
+#: C-ordered float32/float64 array, or canonical CSR of the same; never written to.
+Matrix: TypeAlias = Any
+
+_CHUNK_BYTES = 4 * 2**20
+
+
+def as_matrix(data: Any, *, what: str = "instances") -> Matrix:
+    """Return the data as an instance matrix, copying only where the layout demands it.
+
+    float32 and float64 stay as they are, float16 becomes float32, integers and booleans become
+    float64. Whether the values are finite is not looked at here: see `first_nonfinite`.
+    """
+    if sparse.issparse(data):
+        return _as_csr(data, what)
+    array = _as_numeric(data, what)
+    if array.ndim != 2:
+        msg = f"{what} must be a 2-D matrix (rows x features). Got {array.ndim} dimension(s)."
+        raise InvalidBagsError(msg)
+    return read_only(np.ascontiguousarray(array))
+
+
+def _as_csr(data: Any, what: str) -> Matrix:
+    if data.ndim != 2:
+        msg = f"{what} must be a 2-D matrix (rows x features). Got {data.ndim} dimension(s)."
+        raise InvalidBagsError(msg)
+    matrix = sparse.csr_array(data)
+    dtype = _float_dtype(matrix.dtype, what)
+    if matrix.dtype != dtype:
+        matrix = matrix.astype(dtype)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # summing duplicates works in place: not on the caller's matrix
+        matrix.sum_duplicates()
+    return csr_from_parts(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
+
+
+def csr_from_parts(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> Matrix:
+    """Put a CSR matrix together from parts known to be valid, without copying them."""
+    parts = tuple(map(read_only, (data, indices, indptr)))
+    matrix = sparse.csr_array(parts, shape=shape)
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _as_numeric(data: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(data)
+        if array.dtype == object:
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        msg = f"{what} must be numbers in a rectangular array: {error}."
+        raise InvalidBagsError(msg) from error
+    dtype = _float_dtype(array.dtype, what)
+    return array.astype(dtype, copy=False)
+
+
+def _float_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
+    if dtype in (np.float32, np.float64):
+        return dtype.newbyteorder("=")
+    if dtype.kind in "biu" or dtype == np.longdouble:
+        return np.dtype(np.float64)
+    if dtype == np.float16:
+        return np.dtype(np.float32)
+    msg = f"{what} must be real numbers. Got dtype {dtype}."
+    raise InvalidBagsError(msg)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view of base class ndarray; the array itself keeps its flags."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def row_slice(matrix: Matrix, start: int, stop: int) -> Matrix:
+    """Return rows ``start`` to ``stop`` without copying their values."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[start:stop]
+    low, high = matrix.indptr[start], matrix.indptr[stop]
+    return csr_from_parts(
+        matrix.data[low:high],
+        matrix.indices[low:high],
+        matrix.indptr[start : stop + 1] - low,
+        (stop - start, matrix.shape[1]),
+    )
+
+
+def take_rows(matrix: Matrix, rows: NDArray[np.int64]) -> Matrix:
+    """Return a copy of the rows named."""
+    if isinstance(matrix, np.ndarray):
+        return read_only(np.take(matrix, rows, axis=0))
+    return _as_csr(matrix[rows], "instances")
+
+
+def stack_rows(matrices: "list[Matrix]") -> Matrix:
+    """Stack matrices of equal width; the result is sparse only if all of them are."""
+    if all(sparse.issparse(matrix) for matrix in matrices):
+        return _as_csr(sparse.vstack(matrices, format="csr"), "instances")
+    dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]
+    return read_only(np.concatenate(dense))
+
+
+def row_bytes(matrix: Matrix) -> int:
+    """Bytes that a row takes (on average, if sparse); at least 1."""
+    if isinstance(matrix, np.ndarray):
+        return max(1, int(matrix.shape[1] * matrix.itemsize))
+    return max(1, matrix_bytes(matrix) // max(1, int(matrix.shape[0])))
+
+
+def matrix_bytes(matrix: Matrix) -> int:
+    """Bytes that the values and, if sparse, their positions take."""
+    if isinstance(matrix, np.ndarray):
+        return int(matrix.nbytes)
+    return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
+
+
+def chunk_rows(matrix: Matrix) -> int:
+    """Rows that make about 4 MB: 16,384 rows of 64 float32 values."""
+    return max(1, _CHUNK_BYTES // row_bytes(matrix))
+
+
+def first_nonfinite(matrix: Matrix) -> tuple[int, int] | None:
+    """Return (row, column) of the first NaN or infinity, or None; reads the matrix once.
+
+    A sum is finite only if all its terms are, and costs a quarter of looking at each value; an
+    overflowing sum of finite values only sends us to the slow look.
+    """
+    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    step = chunk_rows(matrix) if values.ndim == 2 else _CHUNK_BYTES // values.itemsize
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(values), step):
+            block = values[start : start + step]
+            if np.isfinite(block.sum(dtype=block.dtype)):
+                continue
+            bad = np.argwhere(~np.isfinite(block))
+            if not len(bad):
+                continue
+            if isinstance(matrix, np.ndarray):
+                return start + int(bad[0, 0]), int(bad[0, 1])
+            position = start + int(bad[0, 0])
+            row = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+            return row, int(matrix.indices[position])
+    return None

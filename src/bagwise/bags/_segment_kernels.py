@@ -1,0 +1,157 @@
+"""Compiled loops over the rows of bags.
+
+Each bag is worked on alone, from its first row to its last, so any division of the bags among
+threads gives the same bits.
+
+Values are C-ordered matrices (rows x columns); ``starts`` and ``stops`` are rows of them; each loop
+fills the rows ``first`` to ``last`` of its outputs, one row a bag.
+"""
+
+import numpy as np
+
+from bagwise._jit import REASSOCIATE, compiled
+
+
+@compiled
+def fill_extreme(values, sign, starts, stops, first, last, best, where):
+    """Write the largest value of each bag and column (smallest for sign -1) and its place.
+
+    The earliest of equal values wins, and so does the first NaN. The loop has no branch on the
+    values: random data would mispredict it a few times in every bag.
+    """
+    n_columns = values.shape[1]
+    for i in range(first, last):
+        start, stop = starts[i], stops[i]
+        for c in range(n_columns):
+            top = sign * values[start, c]
+            row = start
+            any_nan = top != top
+            for r in range(start + 1, stop):
+                value = sign * values[r, c]
+                row = r if value > top else row
+                top = max(top, value)
+                any_nan |= value != value
+            if any_nan:
+                row = start
+                while values[row, c] == values[row, c]:
+                    row += 1
+            best[i, c] = values[row, c]
+            where[i, c] = row - start
+
+
+@compiled
+def fill_sum(values, starts, stops, first, last, total):
+    """Write the sum of each bag and column, accumulated in float64."""
+    n_columns = values.shape[1]
+    sums = np.empty(n_columns, np.float64)
+    for i in range(first, last):
+        sums[:] = 0.0
+        for r in range(starts[i], stops[i]):
+            for c in range(n_columns):
+                sums[c] += values[r, c]
+        for c in range(n_columns):
+            total[i, c] = sums[c]
+
+
+@compiled
+def fill_weighted_sum(values, weights, starts, stops, first, last, total):
+    """Write the sum of each bag and column with a weight per row, accumulated in float64."""
+    n_columns = values.shape[1]
+    sums = np.empty(n_columns, np.float64)
+    for i in range(first, last):
+        sums[:] = 0.0
+        for r in range(starts[i], stops[i]):
+            weight = np.float64(weights[r])
+            for c in range(n_columns):
+                sums[c] += weight * values[r, c]
+        for c in range(n_columns):
+            total[i, c] = sums[c]
+
+
+@compiled
+def fill_logsumexp(values, starts, stops, first, last, result):
+    """Write the logarithm of the sum of exponentials, shifted by the maximum."""
+    n_columns = values.shape[1]
+    for i in range(first, last):
+        for c in range(n_columns):
+            top = values[starts[i], c]
+            for r in range(starts[i] + 1, stops[i]):
+                top = max(top, values[r, c])
+            if np.isinf(top):
+                result[i, c] = top
+                continue
+            total = 0.0
+            for r in range(starts[i], stops[i]):
+                total += np.exp(np.float64(values[r, c]) - top)
+            result[i, c] = top + np.log(total)
+
+
+@compiled
+def fill_softmax(values, starts, stops, first, last, result):
+    """Write exp(value - logsumexp of its bag) for each row; the bags must not share rows."""
+    n_columns = values.shape[1]
+    for i in range(first, last):
+        for c in range(n_columns):
+            top = values[starts[i], c]
+            for r in range(starts[i] + 1, stops[i]):
+                top = max(top, values[r, c])
+            total = 0.0
+            for r in range(starts[i], stops[i]):
+                total += np.exp(np.float64(values[r, c]) - top)
+            for r in range(starts[i], stops[i]):
+                result[r, c] = np.exp(np.float64(values[r, c]) - top) / total
+
+
+@compiled
+def fill_scatter(bag_values, weights, starts, stops, first, last, rows):
+    """Add each bag's value, times the weight of the row, to the rows of the bag."""
+    n_columns = bag_values.shape[1]
+    for i in range(first, last):
+        for r in range(starts[i], stops[i]):
+            for c in range(n_columns):
+                rows[r, c] += weights[r] * bag_values[i, c]
+
+
+@compiled(fastmath=REASSOCIATE)
+def fill_scan_dense(instances, coef, intercept, starts, stops, first, last, best, where):
+    """Score the rows of each bag with every column of a linear map and keep only the best.
+
+    ``coef`` holds one contiguous row of weights per output. The dot product is the only sum that
+    is re-ordered; it is the same for a row wherever the row stands.
+    """
+    n_outputs, n_features = coef.shape
+    for i in range(first, last):
+        start = starts[i]
+        for c in range(n_outputs):
+            best[i, c] = -np.inf
+            where[i, c] = 0
+        for r in range(start, stops[i]):
+            for c in range(n_outputs):
+                score = instances.dtype.type(0.0)
+                for j in range(n_features):
+                    score += instances[r, j] * coef[c, j]
+                score += intercept[c]
+                if score > best[i, c]:
+                    best[i, c] = score
+                    where[i, c] = r - start
+
+
+@compiled
+def fill_scan_csr(data, indices, indptr, coef, intercept, starts, stops, first, last, best, where):
+    """Do what `fill_scan_dense` does for CSR rows; ``coef`` has one row per feature here."""
+    n_outputs = coef.shape[1]
+    scores = np.empty(n_outputs, coef.dtype)
+    for i in range(first, last):
+        start = starts[i]
+        for c in range(n_outputs):
+            best[i, c] = -np.inf
+            where[i, c] = 0
+        for r in range(start, stops[i]):
+            scores[:] = intercept
+            for p in range(indptr[r], indptr[r + 1]):
+                for c in range(n_outputs):
+                    scores[c] += data[p] * coef[indices[p], c]
+            for c in range(n_outputs):
+                if scores[c] > best[i, c]:
+                    best[i, c] = scores[c]
+                    where[i, c] = r - start

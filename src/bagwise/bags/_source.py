@@ -1,0 +1,227 @@
+"""One loop for every scale: a function over chunks of bags, results combined in a fixed order."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._threads import ordered_map, thread_count
+from bagwise.bags import _matrix
+from bagwise.bags._bags import Bags
+from bagwise.bags._files import FileSlice
+from bagwise.exceptions import MemoryLimitError
+
+
+def chunk_grid(bags: Bags) -> NDArray[np.int64]:
+    """Return the bags at which chunks begin, and the number of bags at the end.
+
+    Chunks hold whole bags and about 4 MB of instances. The grid is a function of the bag sizes and
+    of the width of a row alone: never of the number of threads, of a memory limit or of whether
+    the instances are in memory or in a file. Sums taken along it are the same to the last bit.
+    """
+    offsets = bags.offsets
+    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(bags._base))
+    begins = np.searchsorted(offsets[:-1], marks, side="left")
+    return np.unique(np.append(begins[begins < len(bags)], [0, len(bags)]))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A range of bags, as a function under `BagSource.reduce` sees it.
+
+    Parameters
+    ----------
+    bags : Bags
+        The bags of the chunk.
+    span : slice
+        Which bags of the whole they are: cuts an array with one entry per bag down to the chunk.
+    rows : slice
+        Which instances of the whole they are: the same for arrays with one entry per instance.
+    """
+
+    bags: Bags
+    span: slice
+    rows: slice
+
+    @property
+    def instances(self) -> _matrix.Matrix:
+        """The instance matrix of the chunk."""
+        return self.bags.instances
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Row of `instances` at which each bag begins."""
+        return self.bags.offsets[:-1]
+
+    @property
+    def stops(self) -> NDArray[np.int64]:
+        """Row of `instances` at which each bag ends."""
+        return self.bags.offsets[1:]
+
+
+class BagSource:
+    """Bags as a sequence of chunks that functions are mapped over.
+
+    In memory and memory-mapped bags alike are walked in chunks of about 4 MB by threads. A method
+    that is a sum over bags is written once, on `reduce`, and then works at every scale.
+
+    Parameters
+    ----------
+    bags : Bags
+        In memory or memory-mapped.
+    n_threads : int or None
+        Threads to use; None asks the environment (``BAGWISE_NUM_THREADS``, then the processors).
+    max_memory : int, str or None
+        Bound, in bytes or like ``"512MB"``, on what chunks in flight take. Dense memory-mapped
+        bags are then read into buffers instead of mapped, so that pages of the file do not count
+        against the process. It decides how many chunks are worked on at a time, never what the
+        chunks are.
+    scratch : int
+        Bytes that the function needs per instance beyond the instance itself; counts against
+        ``max_memory``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise.bags import Bags, BagSource
+    >>> source = BagSource(Bags(np.ones((5, 2)), [0, 2, 5]))
+    >>> source.reduce(lambda chunk: chunk.instances.T @ chunk.instances)
+    array([[5., 5.],
+           [5., 5.]])
+    """
+
+    def __init__(
+        self,
+        bags: Bags,
+        *,
+        n_threads: int | None = None,
+        max_memory: int | str | None = None,
+        scratch: int = 0,
+    ) -> None:
+        self.bags = bags
+        self.grid = chunk_grid(bags)
+        self._offsets = bags.offsets
+        self._n_threads = n_threads
+        self._max_memory = parse_bytes(max_memory)
+        self._scratch = scratch
+        base = bags._base
+        self._file = FileSlice.of(base) if isinstance(base, np.ndarray) else None
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks."""
+        return len(self.grid) - 1
+
+    def map(self, function: Callable[..., Any], *broadcast: Any) -> Iterator[Any]:
+        """Yield ``function(chunk, *broadcast)`` for each chunk, in order.
+
+        Parameters
+        ----------
+        function : callable
+            Gets a `Chunk` and the broadcast arguments. Runs in worker threads: it must not
+            change shared state.
+        *broadcast
+            Handed to every call as they are.
+        """
+        n_threads = thread_count(self._n_threads)
+        return ordered_map(
+            lambda number: function(self._chunk(number), *broadcast),
+            range(self.n_chunks),
+            n_threads=n_threads,
+            window=self._window(n_threads),
+        )
+
+    def reduce(
+        self,
+        function: Callable[..., Any],
+        *broadcast: Any,
+        combine: Callable[[Any, Any], Any] | None = None,
+    ) -> Any:
+        """Combine ``function(chunk, *broadcast)`` over all chunks, from the first to the last.
+
+        Parameters
+        ----------
+        function : callable
+            Gets a `Chunk` and the broadcast arguments; see `map`.
+        *broadcast
+            Handed to every call as they are.
+        combine : callable or None
+            Takes the result so far and the next one. Default: their sum; tuples add up
+            entry by entry.
+        """
+        combine = add_results if combine is None else combine
+        results = self.map(function, *broadcast)
+        total = next(results)
+        for result in results:
+            total = combine(total, result)
+        return total
+
+    def concatenate(self, function: Callable[..., Any], *broadcast: Any) -> Any:
+        """Join the arrays that ``function(chunk, *broadcast)`` returns, along their first axis.
+
+        For results with one entry per bag or per instance. A function that returns a tuple of
+        arrays gives a tuple.
+        """
+        pieces = list(self.map(function, *broadcast))
+        if isinstance(pieces[0], tuple):
+            return tuple(np.concatenate(part) for part in zip(*pieces, strict=True))
+        return np.concatenate(pieces)
+
+    def _chunk(self, number: int) -> Chunk:
+        first, last = int(self.grid[number]), int(self.grid[number + 1])
+        rows = slice(int(self._offsets[first]), int(self._offsets[last]))
+        bags = self.bags[first:last]
+        if self._max_memory is not None and self._file is not None:
+            bags = self._read(bags)
+        return Chunk(bags, slice(first, last), rows)
+
+    def _read(self, bags: Bags) -> Bags:
+        """Read the instances of a chunk into memory of its own."""
+        assert self._file is not None
+        span = bags._contiguous_span()
+        if span is not None:
+            rows = self._file.read_rows(span.start, span.stop)
+        else:
+            pairs = zip(bags._starts.tolist(), bags._stops.tolist(), strict=True)
+            rows = np.concatenate([self._file.read_rows(*pair) for pair in pairs])
+        return bags._with_instances(_matrix.read_only(rows), bags._feature_names)
+
+    def _window(self, n_threads: int) -> int | None:
+        """How many chunks may be in flight under the memory limit."""
+        if self._max_memory is None:
+            return None
+        per_row = _matrix.row_bytes(self.bags._base) + self._scratch
+        largest = int(np.diff(self._offsets[self.grid]).max()) * per_row
+        if largest > self._max_memory:
+            msg = (
+                f"max_memory={self._max_memory:,} bytes is too little: the largest chunk of bags "
+                f"takes {largest:,} bytes ({self._scratch} bytes of scratch per instance "
+                "included)."
+            )
+            raise MemoryLimitError(msg)
+        return min(self._max_memory // largest, 4 * n_threads)
+
+
+def add_results(total: Any, result: Any) -> Any:
+    """Add two results; tuples entry by entry."""
+    if isinstance(total, tuple):
+        return tuple(add_results(a, b) for a, b in zip(total, result, strict=True))
+    return total + result
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+
+
+def parse_bytes(amount: int | str | None) -> int | None:
+    """Read an amount of memory: a number of bytes, or text like ``"512MB"`` or ``"2 GiB"``."""
+    if isinstance(amount, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?)?B?\s*", amount.upper())
+        if found:
+            return int(float(found[1]) * _UNITS[found[2] or ""])
+    elif amount is None or (isinstance(amount, int | np.integer) and amount > 0):
+        return None if amount is None else int(amount)
+    msg = f"max_memory must be a number of bytes or text like '512MB'. Got {amount!r}."
+    raise ValueError(msg)

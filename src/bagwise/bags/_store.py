@@ -1,0 +1,354 @@
+"""The store ``name.bags/``: a folder of plain ``.npy`` files that opens memory-mapped.
+
+``meta.json`` says what is inside. Dense instances are ``instances.npy``; sparse ones are
+``data.npy``, ``indices.npy`` and ``indptr.npy``. ``offsets.npy`` has the bags. Names and labels,
+where there are any, have a file each. All of it is readable with numpy alone.
+
+The writer appends, so it needs memory for a block of rows and for what is known about each bag
+and instance, not for the instances. It works in a folder of another name, which is renamed when
+everything is on the disk: a store is whole or not there.
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise.bags import _build
+from bagwise.bags._bags import Bags
+from bagwise.bags._matrix import Matrix, as_matrix, csr_from_parts, read_only
+from bagwise.bags._source import chunk_grid
+from bagwise.exceptions import BagFileError, InvalidBagsError
+
+_FORMAT = 1
+_DENSE_FILES = ("instances",)
+_CSR_FILES = ("data", "indices", "indptr")
+_PER_BAG = ("bag_names", "labels")
+_PER_INSTANCE = ("instance_names", "instance_labels")
+_MAX_META_BYTES = 2**20
+
+
+class StoreWriter:
+    """Write a store bag by bag; use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder to make.
+    overwrite : bool
+        Whether a store that is there may be replaced.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with StoreWriter(f"{folder}/toy.bags") as writer:
+    ...     writer.append(np.zeros((3, 2)), name="first")
+    ...     writer.append(np.ones((1, 2)), name="second")
+    >>> Bags.open(f"{folder}/toy.bags")
+    Bags(2 bags, 4 instances, 2 features, float64, memory-mapped; 1 to 3 instances per bag)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self.overwrite = overwrite
+
+    def __enter__(self) -> Self:
+        if self.path.exists() and not self.overwrite:
+            msg = f"{self.path} exists. Choose another name or pass overwrite=True."
+            raise BagFileError(msg)
+        if self.path.exists() and not (self.path / "meta.json").is_file():
+            msg = f"{self.path} exists and is not a store of bags: it is left alone."
+            raise BagFileError(msg)
+        self._folder = self.path.with_name(f".{self.path.name}.partial-{secrets.token_hex(4)}")
+        try:
+            self._folder.mkdir()
+        except OSError as error:
+            msg = f"{self.path} cannot be made: {error.strerror or error}."
+            raise BagFileError(msg) from error
+        self._files: dict[str, _NpyAppender] = {}
+        self._sizes: list[NDArray[np.int64]] = []
+        self._aligned: dict[str, list[NDArray[Any]]] = {}
+        self._n_pieces = 0
+        self._n_features: int | None = None
+        self._dtype: np.dtype[Any] | None = None
+        self._is_sparse = False
+        self._n_stored = 0  # non-zeros so far, if sparse
+        self._feature_names: NDArray[Any] | None = None
+        return self
+
+    def append(
+        self,
+        instances: Any,
+        *,
+        name: str | None = None,
+        label: Any = None,
+        instance_names: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+    ) -> None:
+        """Add one bag. What is known about the first bag must be known about all."""
+        matrix = as_matrix(instances, what=f"bag {sum(map(len, self._sizes))}")
+        self.extend(
+            Bags(
+                matrix,
+                [0, matrix.shape[0]],
+                bag_names=None if name is None else [name],
+                labels=None if label is None else [label],
+                instance_names=instance_names,
+                instance_labels=instance_labels,
+            )
+        )
+
+    def extend(self, bags: Bags) -> None:
+        """Add bags, a block of them at a time."""
+        self._check_alike(bags)
+        self._sizes.append(bags.sizes)
+        for what in (*_PER_BAG, *_PER_INSTANCE):
+            values = getattr(bags, what)
+            if values is not None:
+                self._aligned.setdefault(what, []).append(values)
+        self._n_pieces += 1
+        grid = chunk_grid(bags)
+        for first, last in pairwise(grid):
+            self._append_rows(bags[first:last].instances)
+
+    def _check_alike(self, bags: Bags) -> None:
+        if self._n_features is None:
+            self._n_features, self._dtype = bags.n_features, bags.dtype
+            self._is_sparse, self._feature_names = bags.is_sparse, bags.feature_names
+            for name in _CSR_FILES if self._is_sparse else _DENSE_FILES:
+                self._files[name] = _NpyAppender(self._folder / f"{name}.npy")
+            if self._is_sparse:
+                self._files["indptr"].append(np.zeros(1, dtype=np.int64))
+        if bags.n_features != self._n_features:
+            number = sum(map(len, self._sizes))
+            msg = (
+                f"Bags must have one number of features: bag {number} has {bags.n_features}, "
+                f"those before it {self._n_features}."
+            )
+            raise InvalidBagsError(msg)
+
+    def _append_rows(self, rows: Matrix) -> None:
+        assert self._dtype is not None
+        if not self._is_sparse:
+            dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            self._files["instances"].append(dense.astype(self._dtype, copy=False))
+            return
+        sparse = _as_csr_rows(rows)
+        self._files["data"].append(sparse.data.astype(self._dtype, copy=False))
+        self._files["indices"].append(sparse.indices.astype(np.int32, copy=False))
+        self._files["indptr"].append(sparse.indptr[1:].astype(np.int64) + self._n_stored)
+        self._n_stored += int(sparse.indptr[-1])
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            for file in self._files.values():
+                file.close()
+            if kind is None:
+                self._finish()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)  # gone already if it was renamed
+
+    def _finish(self) -> None:
+        if not self._sizes:
+            msg = f"{self.path}: a store needs at least one bag."
+            raise InvalidBagsError(msg)
+        sizes = np.concatenate(self._sizes)
+        aligned: dict[str, NDArray[Any]] = {}
+        for what, pieces in self._aligned.items():
+            if len(pieces) != self._n_pieces:
+                msg = f"{self.path}: {what} must be given for all bags or for none."
+                raise InvalidBagsError(msg)
+            aligned[what] = np.concatenate(pieces)
+        if self._feature_names is not None:
+            aligned["feature_names"] = self._feature_names
+        meta = {
+            "format": _FORMAT,
+            "kind": "bagwise.bags",
+            "layout": "csr" if self._is_sparse else "dense",
+            "n_bags": len(sizes),
+            "n_instances": int(sizes.sum()),
+            "n_features": self._n_features,
+            "aligned": sorted(aligned),
+        }
+        for name, array in {"offsets": _build.offsets_of(sizes), **aligned}.items():
+            _write(self._folder / f"{name}.npy", partial(np.save, arr=array))
+        text = json.dumps(meta, indent=1).encode()
+        _write(self._folder / "meta.json", lambda file: file.write(text))
+        _replace_folder(self._folder, self.path)
+
+
+def _as_csr_rows(rows: Matrix) -> Any:
+    """Return rows as CSR, also if this block happens to be dense."""
+    from scipy import sparse
+
+    return rows if not isinstance(rows, np.ndarray) else as_matrix(sparse.csr_array(rows))
+
+
+class _NpyAppender:
+    """A ``.npy`` file whose first dimension grows; the header is written again at the end.
+
+    numpy pads the header so that it can be rewritten in place with any number of rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._n_rows = 0
+        self._like: NDArray[Any] | None = None
+
+    def append(self, rows: NDArray[Any]) -> None:
+        if self._like is None:
+            self._like = rows[:0]
+            self._write_header()
+        np.ascontiguousarray(rows).tofile(self._file)
+        self._n_rows += len(rows)
+
+    def _write_header(self) -> None:
+        assert self._like is not None
+        header = {
+            "shape": (self._n_rows, *self._like.shape[1:]),
+            "fortran_order": False,
+            "descr": np.lib.format.dtype_to_descr(self._like.dtype),
+        }
+        np.lib.format.write_array_header_1_0(self._file, header)
+        self._file.flush()  # tofile writes to the descriptor behind the buffer
+
+    def close(self) -> None:
+        if self._like is not None:
+            self._file.seek(0)
+            self._write_header()
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    with path.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _replace_folder(new: Path, path: Path) -> None:
+    if path.exists():
+        old = path.with_name(f".{path.name}.replaced-{secrets.token_hex(4)}")
+        path.rename(old)
+        new.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        new.rename(path)
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+def open_store(path: str | os.PathLike[str]) -> tuple[Any, ...]:
+    """Map the files of a store; returns the parts of a `Bags` in the order of its slots' maker."""
+    folder = Path(path)
+    meta = _read_meta(folder)
+    files = _CSR_FILES if meta["layout"] == "csr" else _DENSE_FILES
+    parts = [_map(folder, name) for name in files]
+    n_instances, n_features = meta["n_instances"], meta["n_features"]
+    base = _as_csr(folder, parts, meta) if len(parts) > 1 else _as_dense(folder, parts[0], meta)
+    try:
+        offsets = _build.check_offsets(_map(folder, "offsets"), n_instances)
+        n_bags = len(offsets) - 1
+        if n_bags != meta["n_bags"]:
+            msg = f"meta.json says {meta['n_bags']} bags, offsets.npy has {n_bags}."
+            raise InvalidBagsError(msg)
+        aligned = {name: np.array(_map(folder, name)) for name in meta["aligned"]}
+        return (
+            base,
+            offsets[:-1],
+            offsets[1:],
+            _build.as_names("bag_names", aligned.get("bag_names"), n_bags),
+            _build.as_labels("labels", aligned.get("labels"), n_bags),
+            _build.as_names("instance_names", aligned.get("instance_names"), n_instances),
+            _build.as_labels("instance_labels", aligned.get("instance_labels"), n_instances),
+            _build.as_names("feature_names", aligned.get("feature_names"), n_features),
+        )
+    except InvalidBagsError as error:
+        raise _bad(folder, str(error)) from error
+
+
+def _read_meta(folder: Path) -> dict[str, Any]:
+    if not folder.exists():
+        msg = f"{folder} does not exist."
+        raise FileNotFoundError(msg)
+    file = folder / "meta.json"
+    try:
+        if file.stat().st_size > _MAX_META_BYTES:
+            raise _bad(folder, "meta.json is too large")
+        meta = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise _bad(folder, f"meta.json cannot be read ({error})") from error
+    if not isinstance(meta, dict) or meta.get("kind") != "bagwise.bags":
+        raise _bad(folder, "meta.json does not describe bags")
+    if meta.get("format") != _FORMAT:
+        raise _bad(
+            folder,
+            f"it has format {meta.get('format')!r} and this release reads format {_FORMAT}; "
+            "a newer release of bagwise may read it",
+        )
+    counts = [meta.get(key) for key in ("n_bags", "n_instances", "n_features")]
+    if not all(type(count) is int and count > 0 for count in counts):
+        raise _bad(folder, f"the counts in meta.json must be positive integers, not {counts}")
+    if meta.get("layout") not in ("dense", "csr"):
+        raise _bad(folder, f"unknown layout {meta.get('layout')!r}")
+    known = {*_PER_BAG, *_PER_INSTANCE, "feature_names"}
+    if not isinstance(meta.get("aligned"), list) or not set(map(str, meta["aligned"])) <= known:
+        raise _bad(folder, f"unknown files in meta.json: {meta.get('aligned')}")
+    return meta
+
+
+def _map(folder: Path, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, TypeError, EOFError, SyntaxError) as error:
+        raise _bad(folder, f"{name}.npy cannot be read ({error})") from error
+
+
+def _as_dense(folder: Path, array: NDArray[Any], meta: dict[str, Any]) -> Matrix:
+    if array.shape != (meta["n_instances"], meta["n_features"]) or not array.flags.c_contiguous:
+        raise _bad(folder, f"instances.npy has shape {array.shape}, which meta.json denies")
+    _check_dtype(folder, array)
+    return read_only(array)
+
+
+def _as_csr(folder: Path, parts: list[NDArray[Any]], meta: dict[str, Any]) -> Matrix:
+    """Put the sparse parts together; positions are checked, as compiled code will trust them."""
+    data, indices, indptr = parts
+    n_rows, n_columns = meta["n_instances"], meta["n_features"]
+    _check_dtype(folder, data)
+    shapes_fit = data.ndim == indices.ndim == indptr.ndim == 1 and len(indptr) == n_rows + 1
+    if not shapes_fit or len(data) != len(indices) or indices.dtype.kind != "i":
+        raise _bad(folder, "data.npy, indices.npy and indptr.npy do not fit together")
+    if indptr.dtype.kind != "i" or indptr[0] != 0 or indptr[-1] != len(data):
+        raise _bad(folder, "indptr.npy does not fit data.npy")
+    if (np.diff(indptr) < 0).any():
+        raise _bad(folder, "indptr.npy falls")
+    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
+        raise _bad(folder, f"indices.npy points outside the {n_columns} features")
+    return csr_from_parts(data, indices, indptr, (n_rows, n_columns))
+
+
+def _check_dtype(folder: Path, array: NDArray[Any]) -> None:
+    if array.dtype not in (np.float32, np.float64):
+        raise _bad(folder, f"values must be float32 or float64, not {array.dtype}")
+
+
+def _bad(folder: Path, what: str) -> BagFileError:
+    return BagFileError(f"{folder} is not a store of bags that can be opened: {what}.")
