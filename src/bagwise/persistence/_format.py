@@ -146,7 +146,7 @@ def decode(blob: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     header = _own_header(outer)
     _check_digest(blob, raw, header)
     try:
-        tensors = safetensors.deserialize(blob)
+        tensors = safetensors.deserialize(blob)  # type: ignore[no-untyped-call]
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
         _refuse(f"has a damaged layout ({error})", error)
     if len(tensors) != len(outer) - 1:
@@ -230,17 +230,18 @@ def _parse_json(text: str | bytes, what: str) -> Any:
         raise
     except (ValueError, RecursionError) as error:  # ValueError: also a bad encoding
         _refuse(f"has a {what} that is not JSON", error)
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
+    depth, level = 0, [value]
+    while level:
+        if depth > MAX_DEPTH:
+            _refuse(f"has a {what} nested deeper than {MAX_DEPTH} levels")
+        depth += 1
         level = [
             member
             for node in level
             if isinstance(node, dict | list)
             for member in (node.values() if isinstance(node, dict) else node)
         ]
-        if not level:
-            return value
-    _refuse(f"has a {what} nested deeper than {MAX_DEPTH} levels")
+    return value
 
 
 def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -311,16 +312,15 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _as_model_file_error(
-    what: str, passing: tuple[type[OSError], ...] = ()
-) -> Iterator[None]:
+def _as_model_file_error(what: str, passing: tuple[type[OSError], ...] = ()) -> Iterator[None]:
     """Turn errors of the file system into ModelFileError, except those that may pass."""
     try:
         yield
-    except (ModelFileError, *passing):
-        raise
-    except (OSError, ValueError, RuntimeError) as error:  # ValueError: a null character in a path
-        _refuse(f"{what}: {error}", error)  # RuntimeError: a loop of links, before Python 3.13
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: a null character in the path; RuntimeError: a loop of links, up to Python 3.12
+        if isinstance(error, (ModelFileError, *passing)):
+            raise
+        _refuse(f"{what}: {error}", error)
 
 
 def _refuse(text: str, cause: BaseException | None = None) -> NoReturn:

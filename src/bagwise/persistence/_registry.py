@@ -7,7 +7,6 @@ are written here and never taken from a file.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,131 +79,129 @@ def _check_classes(state: Mapping[str, Any], at: Scope) -> None:
     at.child("classes_").bind("n_outputs", n_outputs)
 
 
-_SUPPORT_VECTORS: dict[str, Field] = {
-    **_INPUT,
-    **_CLASSES,
-    "support_vectors_": Matrix("n_support", "n_features"),
-    "support_": Array(kinds="i", shape=("n_support_rows",), ge=0),
-    "dual_coef_": Array(shape=("n_outputs", "n_support"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
-    "gamma_": Number(gt=0),
-    "result_": CertificateField(),
-}
+
+def _kernel_machine(support_size: str) -> dict[str, Field]:
+    """Return the state of `KernelMachine`; what ``support_`` counts is up to the subclass."""
+    return {
+        **_INPUT,
+        **_CLASSES,
+        "support_vectors_": Matrix("n_support", "n_features"),
+        "support_": Array(kinds="i", shape=(support_size,), itemsizes=(8,), ge=0),
+        "dual_coef_": Array(shape=("n_outputs", "n_support"), itemsizes=(8,)),
+        "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+        "gamma_": Number(gt=0),
+        "result_": CertificateField(),
+    }
 
 
-def _per_feature(*names: str, finite: bool = False) -> dict[str, Field]:
-    """Return one number per feature; scalers give NaN for a feature that is all NaN."""
-    return {name: Array(shape=("n_features",), finite=finite) for name in names}
-
-
-def _per_component(*names: str) -> dict[str, Field]:
-    return {name: Array(shape=("n_components",), finite=False) for name in names}
-
+#: A scaler has NaN for a feature that is all NaN, so these need not be finite.
+_PER_FEATURE = Array(shape=("n_features",), finite=False)
+_PER_COMPONENT = Array(shape=("n_components",), finite=False)
 
 _COMPONENTS: dict[str, Field] = {
     "components_": Array(shape=("n_components", "n_features")),
-    **_per_component("explained_variance_", "explained_variance_ratio_", "singular_values_"),
+    "explained_variance_": _PER_COMPONENT,
+    "explained_variance_ratio_": _PER_COMPONENT,
+    "singular_values_": _PER_COMPONENT,
 }
 
 _CACHE = "it names a cache on this machine; set it to None before saving"
 
-_TABLE: dict[str, tuple[Mapping[str, Field], dict[str, Any]]] = {
-    "bagwise.svm.SIL": (_SUPPORT_VECTORS, {"check": _check_classes}),
-    "bagwise.svm.MIKernelSVM": (_SUPPORT_VECTORS, {"check": _check_classes}),
-    "bagwise.preprocessing.InstanceTransformer": (
-        {**_INPUT, "transformer_": Nested()},
-        {"params": {"transformer": Nested()}},
-    ),
-    "sklearn.pipeline.Pipeline": (
-        {},
-        {"params": {"steps": Steps(), "memory": Nothing(_CACHE)}},
-    ),
-    "sklearn.preprocessing.StandardScaler": (
-        {
-            **_INPUT,
-            "mean_": Nullable(Array(shape=("n_features",), finite=False)),
-            "var_": Nullable(Array(shape=("n_features",), finite=False)),
-            "scale_": Nullable(Array(shape=("n_features",), finite=False)),
-            "n_samples_seen_": OneOf(
-                (
-                    Number(kinds="if", ge=0),
-                    Array(kinds="if", shape=("n_features",), ge=0),
-                )
-            ),
-        },
-        {},
-    ),
-    "sklearn.preprocessing.MinMaxScaler": (
-        {
-            **_INPUT,
-            **_per_feature("min_", "scale_", "data_min_", "data_max_", "data_range_"),
-            "n_samples_seen_": Number(kinds="i", ge=0),
-        },
-        {},
-    ),
-    "sklearn.preprocessing.MaxAbsScaler": (
-        {
-            **_INPUT,
-            **_per_feature("scale_", "max_abs_"),
-            "n_samples_seen_": Number(kinds="i", ge=0),
-        },
-        {},
-    ),
-    "sklearn.preprocessing.RobustScaler": (
-        {
-            **_INPUT,
-            "center_": Nullable(Array(shape=("n_features",), finite=False)),
-            "scale_": Nullable(Array(shape=("n_features",), finite=False)),
-        },
-        {},
-    ),
-    "sklearn.preprocessing.Normalizer": (_INPUT, {}),
-    "sklearn.decomposition.PCA": (
-        {
-            **_INPUT,
-            **_COMPONENTS,
-            "mean_": Array(shape=("n_features",)),
-            "noise_variance_": Number(kinds="if", finite=False),
-            "n_components_": Number(kinds="i", ge=0, size="n_components"),
-            "n_samples_": Number(kinds="i", ge=1),
-            "_fit_svd_solver": Optional(
-                Text(("full", "covariance_eigh", "arpack", "randomized"))
-            ),
-        },
-        {},
-    ),
-    "sklearn.decomposition.TruncatedSVD": ({**_INPUT, **_COMPONENTS}, {}),
-    "sklearn.kernel_approximation.Nystroem": (
-        {
-            **_INPUT,
-            "components_": Matrix("n_components", "n_features"),
-            "component_indices_": Array(kinds="i", shape=("n_components",), ge=0),
-            "normalization_": Array(shape=("n_components", "n_components")),
-            "_n_features_out": Optional(Number(kinds="i", size="n_components")),
-        },
-        {},
-    ),
-    "sklearn.feature_selection.VarianceThreshold": (
-        {**_INPUT, **_per_feature("variances_")},
-        {},
-    ),
-}
 
-
-def _importer(path: str) -> Callable[[], type]:
+def _entry(path: str, state: Mapping[str, Field], **rest: Any) -> tuple[str, Entry]:
     module, _, name = path.rpartition(".")
-    return lambda: getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+    def find() -> type:
+        return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+    return path, Entry(name=name, find=find, state=state, **rest)
 
 
 #: Key in the file -> how the class is stored. Keys are public import paths and never change.
-REGISTRY: Mapping[str, Entry] = MappingProxyType(
-    {
-        path: Entry(
-            name=path.rpartition(".")[2],
-            find=_importer(path),
-            state=MappingProxyType(dict(state)),
-            **rest,
-        )
-        for path, (state, rest) in _TABLE.items()
-    }
+REGISTRY: Mapping[str, Entry] = dict(
+    [
+        _entry("bagwise.svm.SIL", _kernel_machine("n_support"), check=_check_classes),
+        _entry(
+            "bagwise.svm.MIKernelSVM", _kernel_machine("n_support_bags"), check=_check_classes
+        ),
+        _entry(
+            "bagwise.preprocessing.InstanceTransformer",
+            {**_INPUT, "transformer_": Nested()},
+            params={"transformer": Nested()},
+        ),
+        _entry(
+            "sklearn.pipeline.Pipeline",
+            {},
+            params={"steps": Steps(), "memory": Nothing(_CACHE)},
+        ),
+        _entry(
+            "sklearn.preprocessing.StandardScaler",
+            {
+                **_INPUT,
+                "mean_": Nullable(_PER_FEATURE),
+                "var_": Nullable(_PER_FEATURE),
+                "scale_": Nullable(_PER_FEATURE),
+                "n_samples_seen_": OneOf(
+                    (
+                        Number(kinds="if", ge=0),
+                        Array(kinds="if", shape=("n_features",), ge=0),
+                    )
+                ),
+            },
+        ),
+        _entry(
+            "sklearn.preprocessing.MinMaxScaler",
+            {
+                **_INPUT,
+                "min_": _PER_FEATURE,
+                "scale_": _PER_FEATURE,
+                "data_min_": _PER_FEATURE,
+                "data_max_": _PER_FEATURE,
+                "data_range_": _PER_FEATURE,
+                "n_samples_seen_": Number(kinds="i", ge=0),
+            },
+        ),
+        _entry(
+            "sklearn.preprocessing.MaxAbsScaler",
+            {
+                **_INPUT,
+                "scale_": _PER_FEATURE,
+                "max_abs_": _PER_FEATURE,
+                "n_samples_seen_": Number(kinds="i", ge=0),
+            },
+        ),
+        _entry(
+            "sklearn.preprocessing.RobustScaler",
+            {**_INPUT, "center_": Nullable(_PER_FEATURE), "scale_": Nullable(_PER_FEATURE)},
+        ),
+        _entry("sklearn.preprocessing.Normalizer", _INPUT),
+        _entry(
+            "sklearn.decomposition.PCA",
+            {
+                **_INPUT,
+                **_COMPONENTS,
+                "mean_": Array(shape=("n_features",)),
+                "noise_variance_": Number(kinds="if", finite=False),
+                "n_components_": Number(kinds="i", ge=0, size="n_components"),
+                "n_samples_": Number(kinds="i", ge=1),
+                "_fit_svd_solver": Optional(
+                    Text(("full", "covariance_eigh", "arpack", "randomized"))
+                ),
+            },
+        ),
+        _entry("sklearn.decomposition.TruncatedSVD", {**_INPUT, **_COMPONENTS}),
+        _entry(
+            "sklearn.kernel_approximation.Nystroem",
+            {
+                **_INPUT,
+                "components_": Matrix("n_components", "n_features"),
+                "component_indices_": Array(kinds="i", shape=("n_components",), ge=0),
+                "normalization_": Array(shape=("n_components", "n_components")),
+                "_n_features_out": Optional(Number(kinds="i", size="n_components")),
+            },
+        ),
+        _entry(
+            "sklearn.feature_selection.VarianceThreshold", {**_INPUT, "variances_": _PER_FEATURE}
+        ),
+    ]
 )

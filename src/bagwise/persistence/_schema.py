@@ -5,6 +5,7 @@ directions make the same checks, so what can be saved can be loaded, and what wa
 file of unknown origin is as well formed as what `fit` made. Every failure is a `ModelFileError`.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -185,17 +186,13 @@ class Array(Field):
     def dump(self, value: Any, at: Scope) -> Any:
         self.check(value, at)
         at.put(value)
-        return {"array": _memory_order(value)}
+        return {"array": _layout(value)}
 
     def load(self, node: Any, at: Scope) -> Any:
-        order = at.members(node, ["array"])["array"]
+        layout = at.members(node, ["array"])["array"]
         value = at.take()
         self.check(value, at)
-        if order == "C":
-            return value
-        if order == "F" and value.ndim > 1:
-            return np.asfortranarray(value)
-        return at.fail("must be in C or Fortran order")
+        return _laid_out(value, layout, at)
 
     def check(self, value: Any, at: Scope) -> None:
         """Raise unless the value is such an array."""
@@ -255,17 +252,16 @@ class Number(Field):
             array = at.take()
             if array.ndim:
                 at.fail("must be a number, not an array")
-            value = array[()]
+            value: Any = array[()]
         else:
             value = _load_float(node, at) if isinstance(node, dict) else node
         self._check(value, at)
         return value
 
     def _check(self, value: Any, at: Scope) -> None:
+        kind: str = {int: "i", float: "f"}.get(type(value), "")
         if isinstance(value, np.generic):
             kind = value.dtype.kind
-        else:
-            kind = {int: "i", float: "f"}.get(type(value), "")
         if not kind or kind not in self.kinds:
             names = " or ".join(_KIND_NAMES[kind] for kind in self.kinds)
             at.fail(f"must be of {names}, not {_described(value)}")
@@ -657,11 +653,27 @@ def _load_unicode(at: Scope) -> NDArray[Any]:
     return codes.view(np.dtype(f"U{codes.shape[1]}")).reshape(len(codes))
 
 
-def _memory_order(array: NDArray[Any]) -> str:
-    """Return the order in which a copy gives products the same bits: row or column major."""
-    if array.flags.c_contiguous or array.ndim < 2:
-        return "C"
-    return "F" if abs(array.strides[0]) < abs(array.strides[-1]) else "C"
+def _layout(array: NDArray[Any]) -> str:
+    """Return how the array lies in memory: its order, and the axes that run backwards.
+
+    Matrix products give other bits for other layouts, and scikit-learn keeps transposed and
+    reversed views (``PCA``).
+    """
+    by_columns = not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1])
+    backwards = [str(axis) for axis, stride in enumerate(array.strides) if stride < 0]
+    return "".join(["F" if by_columns else "C", *backwards])
+
+
+def _laid_out(array: NDArray[Any], layout: Any, at: Scope) -> NDArray[Any]:
+    """Return the array with such a layout; it comes in plain C order."""
+    if layout == "C":
+        return array
+    axes = "".join(map(str, range(array.ndim)))
+    if not isinstance(layout, str) or not re.fullmatch(f"[CF]{'?'.join(axes)}?", layout):
+        at.fail("has an impossible layout")
+    backwards = tuple(int(axis) for axis in layout[1:])
+    order: Any = layout[0]
+    return np.flip(np.array(np.flip(array, backwards), order=order), backwards)
 
 
 def _csr_forms() -> dict[Any, str]:

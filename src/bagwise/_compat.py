@@ -1,0 +1,38 @@
+"""Every private or version-dependent scikit-learn name that we use, and nothing else."""
+
+from inspect import signature
+from typing import Any
+
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+)
+from sklearn.utils.validation import _check_sample_weight as _sklearn_check_sample_weight
+from sklearn.utils.validation import _check_y
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "check_sample_weight",
+    "check_target",
+]
+
+_NON_NEGATIVE = (
+    "ensure_non_negative"
+    if "ensure_non_negative" in signature(_sklearn_check_sample_weight).parameters
+    else "only_non_negative"
+)
+
+
+def check_sample_weight(sample_weight: Any, X: Any) -> Any:
+    """Return the weights as float64, one per sample, none negative; ones for None."""
+    return _sklearn_check_sample_weight(sample_weight, X, **{_NON_NEGATIVE: True})
+
+
+def check_target(y: Any, estimator: Any, *, multi_output: bool) -> Any:
+    """Return the target as an array without missing values; a column becomes a vector."""
+    return _check_y(y, multi_output=multi_output, estimator=estimator)

@@ -1,0 +1,35 @@
+"""What is true of a method beyond scikit-learn's tags; the bag checks read it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class BagTags:
+    """Properties of a multi-instance method.
+
+    Parameters
+    ----------
+    order_tolerance : float
+        By how much the final objective may change, relatively, when bags or instances are
+        given in another order. 0 for convex methods: they do not depend on the order beyond the
+        tolerance of their solver.
+    instance_scores : bool
+        Whether instances get scores of their own.
+    max_rule : bool
+        Whether a bag's score is that of its best instance, so that this instance decides, however
+        the bag is classified.
+    supervised_analogue : object or None
+        The ordinary estimator that the method equals on bags of one instance.
+    """
+
+    order_tolerance: float = 0.0
+    instance_scores: bool = True
+    max_rule: bool = False
+    supervised_analogue: Any = None
+
+
+def get_bag_tags(estimator: Any) -> BagTags:
+    """Return the tags of an estimator."""
+    tags: BagTags = estimator.__bagwise_tags__()
+    return tags

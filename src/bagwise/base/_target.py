@@ -1,0 +1,109 @@
+"""Labels of any type, as the signs that binary problems are made of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from bagwise._compat import check_target
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be learned: one column of signs per binary problem.
+
+    Two classes make one problem (the second class is positive), more classes one problem each,
+    one against the rest, and label lists one problem for each label.
+
+    Parameters
+    ----------
+    classes : ndarray
+        The labels, sorted; for label lists the numbers of the columns.
+    signs : ndarray of shape (n_bags, n_outputs)
+        +1.0 or -1.0.
+    codes : ndarray of shape (n_bags,) or None
+        Position of each bag's label among the classes; None for label lists.
+    """
+
+    classes: NDArray[Any]
+    signs: NDArray[np.float64]
+    codes: NDArray[np.intp] | None
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether bags have lists of labels."""
+        return self.codes is None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of binary problems."""
+        return int(self.signs.shape[1])
+
+    def repeat(self, sizes: NDArray[np.int64]) -> "Target":
+        """Return the target of instances that inherit the labels of bags of these sizes."""
+        codes = None if self.codes is None else np.repeat(self.codes, sizes)
+        return Target(self.classes, np.repeat(self.signs, sizes, axis=0), codes)
+
+
+def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) -> Target:
+    """Return the target of the bags with positive weight, or say why it cannot be learned."""
+    name = type(estimator).__name__
+    if y is None:
+        msg = f"{name} requires y to be passed, but the target y is None."
+        raise ValueError(msg)
+    kind = type_of_target(y, input_name="y", raise_unknown=False)
+    is_multilabel = kind == "multilabel-indicator"
+    y = check_target(y, estimator, multi_output=is_multilabel)
+    check_classification_targets(y)
+    check_consistent_length(sample_weight, y)
+    y = y[sample_weight > 0]
+    if is_multilabel:
+        indicator = np.asarray(y.todense() if hasattr(y, "todense") else y)
+        return Target(np.arange(indicator.shape[1]), np.where(indicator > 0, 1.0, -1.0), None)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        only = f": {classes[0]!r}" if len(classes) else ""
+        msg = f"{name} needs bags of at least two classes. Got {len(classes)} class{only}."
+        raise ValueError(msg)
+    positive = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
+    return Target(classes, np.where(positive, 1.0, -1.0), codes)
+
+
+def class_weighted(
+    estimator: Any, target: Target, sample_weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return a weight per bag and binary problem: the bag's own times that of its class.
+
+    A class weight is the weight of every bag of the class, in all one-vs-rest problems alike.
+    ``"balanced"`` gives all classes the same total; with label lists, the two sides of each label.
+    """
+    class_weight = getattr(estimator, "class_weight", None)
+    shape = target.signs.shape
+    if class_weight is None:
+        return np.broadcast_to(sample_weight[:, None], shape)
+    if target.codes is not None:
+        if isinstance(class_weight, str):
+            mass = np.bincount(target.codes, weights=sample_weight)
+            per_class = sample_weight.sum() / (len(mass) * mass)
+        else:
+            per_class = compute_class_weight(
+                class_weight, classes=target.classes, y=target.classes[target.codes]
+            )
+        return np.broadcast_to((sample_weight * per_class[target.codes])[:, None], shape)
+    if not isinstance(class_weight, str):
+        msg = (
+            f"class_weight of {type(estimator).__name__} must be None or 'balanced' with label "
+            f"lists. Got {class_weight!r}."
+        )
+        raise ValueError(msg)
+    weights = np.repeat(sample_weight[:, None], target.n_outputs, axis=1)
+    for j, sign in enumerate(target.signs.T):
+        for side in (-1.0, 1.0):
+            mass = sample_weight[sign == side].sum()
+            if mass > 0:
+                weights[sign == side, j] *= sample_weight.sum() / (2 * mass)
+    return weights

@@ -1,0 +1,92 @@
+"""From what users pass to `fit` and `predict` to validated bags."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from bagwise.bags import Bags
+
+
+def validate_bags(estimator: BaseEstimator, X: Any, *, reset: bool) -> Bags:
+    """Return the input as bags, and check or set the number and names of features.
+
+    Accepted are `Bags`, a sequence of matrices (one a bag), a 3-D array (bags x instances x
+    features), and whatever scikit-learn accepts as a matrix: array, data frame, CSR matrix or list
+    of rows. A matrix means bags of one instance; scikit-learn itself then checks it.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets ``n_features_in_`` and ``feature_names_in_`` if ``reset``, else is held to them.
+    X : Bags, sequence of matrices, 3-D array or matrix-like
+        The input.
+    reset : bool
+        True in ``fit``, False afterwards.
+    """
+    bags = as_bags(X)
+    if bags is None:
+        matrix = validate_data(
+            estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+        )
+        return Bags(matrix, np.arange(matrix.shape[0] + 1))
+    _check_features(estimator, bags, reset=reset)
+    if len(bags) == 0:
+        msg = f"Found Bags with 0 sample(s) while a minimum of 1 is required by {_name(estimator)}."
+        raise ValueError(msg)
+    return bags
+
+
+def as_bags(X: Any) -> Bags | None:
+    """Return the input as bags if it is bags in one of their shapes, or None if it is a matrix."""
+    if isinstance(X, Bags):
+        return X
+    if sparse.issparse(X):
+        return None
+    if getattr(X, "ndim", None) == 3:
+        return Bags.from_array(X)
+    is_sequence = isinstance(X, list | tuple) or (
+        isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+    )
+    return Bags.from_list(X) if is_sequence and len(X) and _is_matrix(X[0]) else None
+
+
+def _is_matrix(item: Any) -> bool:
+    if sparse.issparse(item):
+        return True
+    try:
+        return np.ndim(item) == 2
+    except ValueError:  # a list of rows of different lengths: a bag, though not a valid one
+        return True
+
+
+def _check_features(estimator: Any, bags: Bags, *, reset: bool) -> None:
+    names = bags.feature_names
+    if reset:
+        estimator.n_features_in_ = bags.n_features
+        if names is not None:
+            estimator.feature_names_in_ = names.astype(object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    if bags.n_features != estimator.n_features_in_:
+        msg = (
+            f"X has {bags.n_features} features, but {_name(estimator)} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+        raise ValueError(msg)
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and not np.array_equal(names, known):
+        differing = np.flatnonzero(np.asarray(names, dtype=object) != known)
+        first = differing[0]
+        msg = (
+            f"The features must be those {_name(estimator)} was fitted with, in that order: "
+            f"feature {first} was {known[first]!r} and is {names[first]!r}."
+        )
+        raise ValueError(msg)
+
+
+def _name(estimator: Any) -> str:
+    return type(estimator).__name__

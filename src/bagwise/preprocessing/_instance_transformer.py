@@ -1,0 +1,149 @@
+"""Any scikit-learn transformer, lifted from rows to the instances of bags."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bagwise._compat import HasMethods
+from bagwise.bags import Bags
+from bagwise.base import all_or_nothing, as_bags, validate_bags
+
+
+def _transformer_has(method: str) -> Any:
+    def check(self: "InstanceTransformer") -> bool:
+        getattr(getattr(self, "transformer_", self.transformer), method)
+        return True
+
+    return check
+
+
+class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    """Apply a scikit-learn transformer to the instances of bags.
+
+    The transformer is fitted on the matrix of all instances and transforms them row by row; the
+    bags stay. Bags, sequences of matrices and 3-D arrays come back as `Bags`; a plain matrix, which
+    means bags of one instance, comes back as a matrix.
+
+    Parameters
+    ----------
+    transformer : transformer
+        For example ``StandardScaler()``. It is cloned, not fitted itself.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted clone.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from bagwise.preprocessing import InstanceTransformer
+    >>> from bagwise.svm import MIKernelSVM
+    >>> model = make_pipeline(InstanceTransformer(StandardScaler()), MIKernelSVM())
+    >>> bags = [[[0.0, 10.0], [1.0, 30.0]], [[5.0, 20.0]], [[0.5, 10.0]], [[4.0, 5.0]]]
+    >>> model.fit(bags, [0, 1, 0, 1]).predict(bags)
+    array([0, 1, 0, 1])
+    """
+
+    _parameter_constraints = {"transformer": [HasMethods(["fit", "transform"])]}  # noqa: RUF012
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+        """Fit the transformer on all instances.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,), optional
+            Labels of the bags; a supervised transformer gets each on all instances of its bag.
+        **fit_params
+            Passed to the transformer.
+
+        Returns
+        -------
+        self : InstanceTransformer
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            self._validate_params()
+            bags = validate_bags(self, X, reset=True)
+            labels = None if y is None else np.repeat(np.asarray(y), bags.sizes, axis=0)
+            self.transformer_ = clone(self.transformer).fit(bags.instances, labels, **fit_params)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Transform the instances.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        transformed : Bags or matrix
+            Bags of the same sizes, or a matrix if a matrix was given.
+        """
+        return self._apply("transform", X)
+
+    @available_if(_transformer_has("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo `transform`, if the transformer can.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Transformed bags.
+
+        Returns
+        -------
+        original : Bags or matrix
+            Bags of the same sizes, or a matrix if a matrix was given.
+        """
+        check_is_fitted(self)
+        bags = as_bags(X)
+        if bags is None:
+            return self.transformer_.inverse_transform(X)
+        names = getattr(self, "feature_names_in_", None)
+        return bags.map_instances(self.transformer_.inverse_transform, feature_names=names)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the transformed features, as the transformer gives them."""
+        check_is_fitted(self)
+        if input_features is None:
+            input_features = getattr(self, "feature_names_in_", None)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def _apply(self, method: str, X: Any) -> Any:
+        check_is_fitted(self)
+        bags = validate_bags(self, X, reset=False)
+        function = getattr(self.transformer_, method)
+        if as_bags(X) is None:
+            return function(bags.instances)
+        return bags.map_instances(function, feature_names=self._names_out(bags))
+
+    def _names_out(self, bags: Bags) -> Any:
+        if bags.feature_names is None or not hasattr(self.transformer_, "get_feature_names_out"):
+            return None
+        return self.transformer_.get_feature_names_out(bags.feature_names)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.transformer)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = inner.target_tags.required
+        tags.transformer_tags = inner.transformer_tags
+        return tags

@@ -1,0 +1,87 @@
+"""What support vector machines on bags share: a kernel expansion over instances."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags
+from bagwise.bags._matrix import Matrix, take_rows
+from bagwise.base import BagClassifier, Target, one_vs_rest
+from bagwise.kernels import InstanceKernel, resolve_gamma
+from bagwise.solvers import Certificate, SVMDualResult, constant_svm, solve_svm_dual
+
+
+class KernelMachine(BagClassifier):
+    """Base of classifiers whose instance score is a sum of kernels: sum_r c_r k(s_r, x).
+
+    The rows ``s_r`` are ``support_vectors_``, the factors ``dual_coef_``. Subclasses hold the
+    parameters ``C, kernel, gamma, degree, coef0, class_weight, tol, max_iter, n_jobs``.
+    """
+
+    _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
+        "gamma": [
+            StrOptions({"scale", "auto", "median"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def _resolve_kernel(self, bags: Bags, bag_weight: NDArray[np.float64]) -> InstanceKernel:
+        """Return the kernel with its numbers settled; a weight counts as a repetition."""
+        row_weight = None
+        if (bag_weight != bag_weight[0]).any():
+            row_weight = np.repeat(bag_weight, bags.sizes)
+        gamma = resolve_gamma(self.gamma, bags.instances, row_weight)
+        return self._make_kernel(gamma)
+
+    def _make_kernel(self, gamma: float) -> InstanceKernel:
+        return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+
+    def _solve_outputs(
+        self, gram: NDArray[Any], target: Target, cost: NDArray[np.float64]
+    ) -> list[SVMDualResult]:
+        """Solve the SVM of each output on one Gram matrix, whose rows are those of the target."""
+
+        def solve(output: int) -> SVMDualResult:
+            sign = target.signs[:, output]
+            if (sign == sign[0]).all():  # a label that no bag or every bag has
+                return constant_svm(sign)
+            return solve_svm_dual(
+                gram, sign, cost[:, output], tol=self.tol, max_iter=self.max_iter
+            )
+
+        return one_vs_rest(solve, target.n_outputs, self.n_jobs)
+
+    def _fitted_expansion(
+        self,
+        instances: Matrix,
+        dual_coef: NDArray[np.float64],
+        results: list[SVMDualResult],
+        kernel: InstanceKernel,
+    ) -> dict[str, Any]:
+        """Return the fitted attributes; rows without a factor are left out."""
+        rows = np.flatnonzero(dual_coef.any(axis=0))
+        return {
+            "support_vectors_": take_rows(instances, rows),
+            "dual_coef_": np.ascontiguousarray(dual_coef[:, rows]),
+            "intercept_": np.array([result.intercept for result in results]),
+            "gamma_": kernel.gamma,
+            "result_": Certificate.total([result.certificate for result in results]),
+        }
+
+    def _expand(self, bags: Bags) -> NDArray[np.float64]:
+        """Return sum_r c_r k(s_r, x) for every instance, of shape (n_instances, n_outputs)."""
+        kernel = self._make_kernel(self.gamma_)
+        return kernel.expand(bags.instances, self.support_vectors_, self.dual_coef_)
