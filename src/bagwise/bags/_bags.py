@@ -38,6 +38,8 @@ class Bags:
         Names and, where the truth is known, labels of the instances.
     feature_names : array-like of str of shape (n_features,), optional
         Names of the columns.
+    label_names : array-like of str of shape (n_labels,), optional
+        Names of the columns of ``labels``, if it is a matrix.
 
     See Also
     --------
@@ -65,6 +67,7 @@ class Bags:
         "_feature_names",
         "_instance_labels",
         "_instance_names",
+        "_label_names",
         "_labels",
         "_starts",
         "_stops",
@@ -80,6 +83,7 @@ class Bags:
     _instance_names: NDArray[Any] | None
     _instance_labels: NDArray[Any] | None
     _feature_names: NDArray[Any] | None
+    _label_names: NDArray[Any] | None
 
     def __init__(
         self,
@@ -91,6 +95,7 @@ class Bags:
         instance_names: ArrayLike | None = None,
         instance_labels: ArrayLike | None = None,
         feature_names: ArrayLike | None = None,
+        label_names: ArrayLike | None = None,
     ) -> None:
         base = _matrix.as_matrix(instances)
         n_instances, n_features = base.shape
@@ -102,6 +107,8 @@ class Bags:
         self._instance_names = _build.as_names("instance_names", instance_names, n_instances)
         self._instance_labels = _build.as_labels("instance_labels", instance_labels, n_instances)
         self._feature_names = _build.as_names("feature_names", feature_names, n_features)
+        n_labels = 0 if self._labels is None or self._labels.ndim == 1 else self._labels.shape[1]
+        self._label_names = _build.as_names("label_names", label_names, n_labels)
         if n_features == 0:
             msg = "Instances need at least one feature. Got a matrix with 0 columns."
             raise InvalidBagsError(msg)
@@ -118,13 +125,14 @@ class Bags:
         instance_names: NDArray[Any] | None = None,
         instance_labels: NDArray[Any] | None = None,
         feature_names: NDArray[Any] | None = None,
+        label_names: NDArray[Any] | None = None,
     ) -> Self:
         """Make bags of parts that are known to be right: no look at the values, no copy."""
         self = object.__new__(cls)
         self._base, self._starts, self._stops = base, starts, stops
         self._bag_names, self._labels = bag_names, labels
         self._instance_names, self._instance_labels = instance_names, instance_labels
-        self._feature_names = feature_names
+        self._feature_names, self._label_names = feature_names, label_names
         return self
 
     # ------------------------------------------------------------------ other ways to make bags
@@ -139,7 +147,7 @@ class Bags:
             The bags. They are copied into one matrix; it is sparse if all of them are.
         **aligned
             ``bag_names``, ``labels``, ``instance_names``, ``instance_labels``,
-            ``feature_names`` as for `Bags`.
+            ``feature_names``, ``label_names`` as for `Bags`.
 
         Examples
         --------
@@ -171,6 +179,7 @@ class Bags:
         instance_names: ArrayLike | None = None,
         instance_labels: ArrayLike | None = None,
         feature_names: ArrayLike | None = None,
+        label_names: ArrayLike | None = None,
     ) -> Self:
         """Make bags of a matrix and the bag that each of its rows belongs to.
 
@@ -189,6 +198,8 @@ class Bags:
             In the order of the rows given.
         feature_names : array-like of str of shape (n_features,), optional
             Names of the columns.
+        label_names : array-like of str of shape (n_labels,), optional
+            Names of the columns of ``labels``, if it is a matrix.
 
         Examples
         --------
@@ -206,6 +217,7 @@ class Bags:
             instance_names=groups.reorder("instance_names", instance_names),
             instance_labels=groups.reorder("instance_labels", instance_labels),
             feature_names=feature_names,
+            label_names=label_names,
         )
 
     @classmethod
@@ -255,6 +267,7 @@ class Bags:
             instance_names=columns.values(instance_name),
             instance_labels=columns.values(instance_label),
             feature_names=list(features),
+            label_names=None if label is None or isinstance(label, str) else list(label),
         )
 
     @classmethod
@@ -278,7 +291,8 @@ class Bags:
     def concatenate(cls, parts: "Sequence[Bags]") -> Self:
         """Put bags behind one another, copying their instances into one matrix.
 
-        Names and labels are kept where every part has them; feature names where all agree.
+        Names and labels are kept where every part has them; names of features and of labels
+        where all agree.
         """
         parts = list(parts)
         if not parts:
@@ -290,9 +304,6 @@ class Bags:
             raise InvalidBagsError(msg)
         sizes = np.concatenate([part.sizes for part in parts])
         offsets = _build.offsets_of(sizes)
-        feature_names = parts[0].feature_names
-        if not all(_same_names(feature_names, part.feature_names) for part in parts):
-            feature_names = None
         return cls._trusted(
             _matrix.stack_rows([part.instances for part in parts]),
             offsets[:-1],
@@ -301,7 +312,8 @@ class Bags:
             _concatenate_all([part.labels for part in parts]),
             _concatenate_all([part.instance_names for part in parts]),
             _concatenate_all([part.instance_labels for part in parts]),
-            feature_names,
+            _common_names([part.feature_names for part in parts]),
+            _common_names([part.label_names for part in parts]),
         )
 
     # --------------------------------------------------------------------------------- on disk
@@ -435,6 +447,11 @@ class Bags:
         """Names of the features, or None."""
         return self._feature_names
 
+    @property
+    def label_names(self) -> NDArray[Any] | None:
+        """Names of the columns of `labels`, or None."""
+        return self._label_names
+
     def describe(self, bag: int) -> str:
         """Name a bag as messages do: its position, and its name if it has one."""
         return _build.describe_bag(bag, self._bag_names)
@@ -493,6 +510,7 @@ class Bags:
             self._instance_names,
             self._instance_labels,
             self._feature_names,
+            self._label_names,
         )
 
     def __iter__(self) -> Iterator[Matrix]:
@@ -544,6 +562,7 @@ class Bags:
             self.instance_names,
             self.instance_labels,
             feature_names,
+            self._label_names,
         )
 
     # ----------------------------------------------------------------------------- conversion
@@ -611,5 +630,7 @@ def _concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | No
     return np.concatenate(present) if len(present) == len(arrays) else None
 
 
-def _same_names(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
-    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+def _common_names(names: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    first = names[0]
+    agree = all(other is not None and np.array_equal(first, other) for other in names)
+    return first if first is not None and agree else None

@@ -89,7 +89,7 @@ def to_frame(bags: "Bags", library: str) -> Any:
     bag_names = np.arange(len(bags)) if bags.bag_names is None else bags.bag_names
     columns: dict[str, Any] = {"bag": np.repeat(bag_names, bags.sizes)}
     if bags.labels is not None:
-        for name, values in _label_columns(bags.labels):
+        for name, values in _label_columns(bags.labels, bags.label_names):
             columns[name] = np.repeat(values, bags.sizes)
     if bags.instance_names is not None:
         columns["instance"] = bags.instance_names
@@ -115,10 +115,13 @@ def to_frame(bags: "Bags", library: str) -> Any:
     raise ValueError(msg)
 
 
-def _label_columns(labels: NDArray[Any]) -> list[tuple[str, NDArray[Any]]]:
+def _label_columns(
+    labels: NDArray[Any], names: NDArray[Any] | None
+) -> list[tuple[str, NDArray[Any]]]:
     if labels.ndim == 1:
         return [("label", labels)]
-    return [(f"label{j}", column) for j, column in enumerate(labels.T)]
+    shown = [f"label{j}" for j in range(labels.shape[1])] if names is None else names.tolist()
+    return list(zip(shown, labels.T, strict=True))
 
 
 def unwrap_arrow(column: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:

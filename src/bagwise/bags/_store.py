@@ -34,6 +34,7 @@ _DENSE_FILES = ("instances",)
 _CSR_FILES = ("data", "indices", "indptr")
 _PER_BAG = ("bag_names", "labels")
 _PER_INSTANCE = ("instance_names", "instance_labels")
+_COLUMN_NAMES = ("feature_names", "label_names")
 _MAX_META_BYTES = 2**20
 
 
@@ -83,7 +84,7 @@ class StoreWriter:
         self._dtype: np.dtype[Any] | None = None
         self._is_sparse = False
         self._n_stored = 0  # non-zeros so far, if sparse
-        self._feature_names: NDArray[Any] | None = None
+        self._column_names: dict[str, NDArray[Any]] = {}
         return self
 
     def append(
@@ -124,7 +125,9 @@ class StoreWriter:
     def _check_alike(self, bags: Bags) -> None:
         if self._n_features is None:
             self._n_features, self._dtype = bags.n_features, bags.dtype
-            self._is_sparse, self._feature_names = bags.is_sparse, bags.feature_names
+            self._is_sparse = bags.is_sparse
+            names = {what: getattr(bags, what) for what in _COLUMN_NAMES}
+            self._column_names = {what: n for what, n in names.items() if n is not None}
             for name in _CSR_FILES if self._is_sparse else _DENSE_FILES:
                 self._files[name] = _NpyAppender(self._folder / f"{name}.npy")
             if self._is_sparse:
@@ -174,8 +177,7 @@ class StoreWriter:
                 msg = f"{self.path}: {what} must be given for all bags or for none."
                 raise InvalidBagsError(msg)
             aligned[what] = np.concatenate(pieces)
-        if self._feature_names is not None:
-            aligned["feature_names"] = self._feature_names
+        aligned.update(self._column_names)
         meta = {
             "format": _FORMAT,
             "kind": "bagwise.bags",
@@ -270,15 +272,18 @@ def open_store(path: str | os.PathLike[str]) -> tuple[Any, ...]:
             msg = f"meta.json says {meta['n_bags']} bags, offsets.npy has {n_bags}."
             raise InvalidBagsError(msg)
         aligned = {name: np.array(_map(folder, name)) for name in meta["aligned"]}
+        labels = aligned.get("labels")
+        n_labels = 0 if labels is None or labels.ndim == 1 else labels.shape[1]
         return (
             base,
             offsets[:-1],
             offsets[1:],
             _build.as_names("bag_names", aligned.get("bag_names"), n_bags),
-            _build.as_labels("labels", aligned.get("labels"), n_bags),
+            _build.as_labels("labels", labels, n_bags),
             _build.as_names("instance_names", aligned.get("instance_names"), n_instances),
             _build.as_labels("instance_labels", aligned.get("instance_labels"), n_instances),
             _build.as_names("feature_names", aligned.get("feature_names"), n_features),
+            _build.as_names("label_names", aligned.get("label_names"), n_labels),
         )
     except InvalidBagsError as error:
         raise _bad(folder, str(error)) from error
@@ -308,7 +313,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         raise _bad(folder, f"the counts in meta.json must be positive integers, not {counts}")
     if meta.get("layout") not in ("dense", "csr"):
         raise _bad(folder, f"unknown layout {meta.get('layout')!r}")
-    known = {*_PER_BAG, *_PER_INSTANCE, "feature_names"}
+    known = {*_PER_BAG, *_PER_INSTANCE, *_COLUMN_NAMES}
     if not isinstance(meta.get("aligned"), list) or not set(map(str, meta["aligned"])) <= known:
         raise _bad(folder, f"unknown files in meta.json: {meta.get('aligned')}")
     return meta
