@@ -632,5 +632,7 @@ def _concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | No
 
 def _common_names(names: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     first = names[0]
+    if first is None:
+        return None
     agree = all(other is not None and np.array_equal(first, other) for other in names)
-    return first if first is not None and agree else None
+    return first if agree else None

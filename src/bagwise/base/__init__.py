@@ -4,7 +4,7 @@ from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, all_or_nothing, one_vs_rest
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
-from bagwise.base._validation import as_bags, validate_bags
+from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
     "BagClassifier",
@@ -13,6 +13,7 @@ __all__ = [
     "all_or_nothing",
     "as_bags",
     "get_bag_tags",
+    "holds_bags",
     "one_vs_rest",
     "validate_bags",
     "warn_unless_converged",

@@ -26,12 +26,12 @@ def validate_bags(estimator: BaseEstimator, X: Any, *, reset: bool) -> Bags:
     reset : bool
         True in ``fit``, False afterwards.
     """
-    bags = as_bags(X)
-    if bags is None:
+    if not holds_bags(X):
         matrix = validate_data(
             estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
         )
         return Bags(matrix, np.arange(matrix.shape[0] + 1))
+    bags = as_bags(X)
     _check_features(estimator, bags, reset=reset)
     if len(bags) == 0:
         msg = f"Found Bags with 0 sample(s) while a minimum of 1 is required by {_name(estimator)}."
@@ -39,18 +39,21 @@ def validate_bags(estimator: BaseEstimator, X: Any, *, reset: bool) -> Bags:
     return bags
 
 
-def as_bags(X: Any) -> Bags | None:
-    """Return the input as bags if it is bags in one of their shapes, or None if it is a matrix."""
-    if isinstance(X, Bags):
-        return X
-    if sparse.issparse(X):
-        return None
-    if getattr(X, "ndim", None) == 3:
-        return Bags.from_array(X)
+def holds_bags(X: Any) -> bool:
+    """Tell whether the input is bags in one of their shapes, and not a matrix."""
+    if isinstance(X, Bags) or getattr(X, "ndim", None) == 3:
+        return True
     is_sequence = isinstance(X, list | tuple) or (
         isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
     )
-    return Bags.from_list(X) if is_sequence and len(X) and _is_matrix(X[0]) else None
+    return is_sequence and len(X) > 0 and _is_matrix(X[0])
+
+
+def as_bags(X: Any) -> Bags:
+    """Return `Bags`, a 3-D array or a sequence of matrices as bags."""
+    if isinstance(X, Bags):
+        return X
+    return Bags.from_array(X) if getattr(X, "ndim", None) == 3 else Bags.from_list(X)
 
 
 def _is_matrix(item: Any) -> bool:

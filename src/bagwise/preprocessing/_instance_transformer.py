@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import HasMethods
 from bagwise.bags import Bags
-from bagwise.base import all_or_nothing, as_bags, validate_bags
+from bagwise.base import all_or_nothing, as_bags, holds_bags, validate_bags
 
 
 def _transformer_has(method: str) -> Any:
@@ -96,7 +96,11 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         transformed : Bags or matrix
             Bags of the same sizes, or a matrix if a matrix was given.
         """
-        return self._apply("transform", X)
+        check_is_fitted(self)
+        bags = validate_bags(self, X, reset=False)
+        if not holds_bags(X):
+            return self.transformer_.transform(bags.instances)
+        return bags.map_instances(self.transformer_, feature_names=self._names_out(bags))
 
     @available_if(_transformer_has("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
@@ -113,11 +117,11 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             Bags of the same sizes, or a matrix if a matrix was given.
         """
         check_is_fitted(self)
-        bags = as_bags(X)
-        if bags is None:
-            return self.transformer_.inverse_transform(X)
+        undo = self.transformer_.inverse_transform
+        if not holds_bags(X):
+            return undo(X)
         names = getattr(self, "feature_names_in_", None)
-        return bags.map_instances(self.transformer_.inverse_transform, feature_names=names)
+        return as_bags(X).map_instances(undo, feature_names=names)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the transformed features, as the transformer gives them."""
@@ -125,14 +129,6 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         if input_features is None:
             input_features = getattr(self, "feature_names_in_", None)
         return self.transformer_.get_feature_names_out(input_features)
-
-    def _apply(self, method: str, X: Any) -> Any:
-        check_is_fitted(self)
-        bags = validate_bags(self, X, reset=False)
-        function = getattr(self.transformer_, method)
-        if as_bags(X) is None:
-            return function(bags.instances)
-        return bags.map_instances(function, feature_names=self._names_out(bags))
 
     def _names_out(self, bags: Bags) -> Any:
         if bags.feature_names is None or not hasattr(self.transformer_, "get_feature_names_out"):
