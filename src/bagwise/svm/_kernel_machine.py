@@ -58,9 +58,7 @@ class KernelMachine(BagClassifier):
             sign = target.signs[:, output]
             if (sign == sign[0]).all():  # a label that no bag or every bag has
                 return constant_svm(sign)
-            return solve_svm_dual(
-                gram, sign, cost[:, output], tol=self.tol, max_iter=self.max_iter
-            )
+            return solve_svm_dual(gram, sign, cost[:, output], tol=self.tol, max_iter=self.max_iter)
 
         return one_vs_rest(solve, target.n_outputs, self.n_jobs)
 

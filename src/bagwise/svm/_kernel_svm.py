@@ -33,8 +33,8 @@ class MIKernelSVM(KernelMachine):
     with the map :math:`\Phi` of :math:`K` and the weights :math:`v_i` of the bags. The sum is not
     divided by anything. More than two classes are learned one against the rest.
 
-    The score of an instance is the score of the bag that holds it alone. With ``"average"``, the score
-    of a bag is the mean of the scores of its instances.
+    The score of an instance is the score of the bag that holds it alone. With ``"average"``, the
+    score of a bag is the mean of the scores of its instances.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ class SIL(KernelMachine):
     r"""Support vector machine on instances that inherit the label of their bag.
 
     The simplest thing that can be done, and the reference that multi-instance methods must beat.
-    With instances :math:`x_{ij}` of bag :math:`i` with label :math:`y_i = \pm 1` it solves the convex
-    problem
+    With instances :math:`x_{ij}` of bag :math:`i` with label :math:`y_i = \pm 1` it solves the
+    convex problem
 
     .. math::
 
