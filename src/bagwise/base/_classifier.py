@@ -18,6 +18,7 @@ from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._tags import BagTags
 from bagwise.base._target import Target, class_weighted, encode_target
 from bagwise.base._validation import validate_bags
+from bagwise.solvers import Certificate
 
 
 @contextmanager
@@ -209,6 +210,12 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         return segment_argmax(scores[np.arange(len(scores)), predicted], starts, stops)
 
     # -------------------------------------------------------------------------------- shared
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver, as in ``result_``."""
+        certificate: Certificate = self.result_
+        return certificate.n_iter
 
     def _validated(self, X: Any) -> Bags:
         check_is_fitted(self)

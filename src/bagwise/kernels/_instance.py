@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +15,11 @@ Matrix: TypeAlias = Any
 KernelFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
 
 #: Rows and columns of a block. The grid depends on shapes alone, so the bits of a result do not
-#: depend on the number of threads; a block in double precision fits the second-level cache.
-BLOCK_ROWS = 256
-BLOCK_COLUMNS = 512
+#: depend on the number of threads.
+BLOCK = 512
 
 _MEDIAN_ROWS = 1000
+_DENSE_ENOUGH = 0.15  # of the entries of a sparse block: from here on a dense product is faster
 _PASS_ENTRIES = 1 << 18  # entries that one step of a pass over all instances looks at
 
 
@@ -91,19 +90,57 @@ class InstanceKernel:
             a, b = converted(A[rows], dtype), converted(B[columns], dtype)
             block = self.block(a, b, left[rows], right[columns])
             out[rows, columns] = block
-            if symmetric:
+            if symmetric and rows == columns:
+                square = out[rows, rows]
+                lower = np.tril_indices(len(square), -1)
+                square[lower] = square.T[lower]
+            elif symmetric:
                 out[columns, rows] = block.T
 
         for _ in ordered_map(
             fill, tiles(*out.shape, symmetric=symmetric), n_threads=self.threads(n_threads)
         ):
             pass
-        if symmetric:  # blocks on the diagonal have entries on both sides of it
-            for rows in slices(len(out), BLOCK_ROWS):
-                square = out[rows, rows]
-                lower = np.tril_indices(len(square), -1)
-                square[lower] = square.T[lower]
+        if symmetric:
             np.fill_diagonal(out, self.diagonal(A))
+        return out
+
+    def expand(
+        self, A: Matrix, B: Matrix, coef: NDArray[np.float64], *, n_threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return ``sum_r coef[o, r] k(B_r, x)`` for each row ``x`` of ``A``, never the Gram matrix.
+
+        Parameters
+        ----------
+        A : ndarray or CSR matrix of shape (n_A, n_features)
+            Where to evaluate.
+        B : ndarray or CSR matrix of shape (n_B, n_features)
+            The instances of the expansion.
+        coef : ndarray of shape (n_outputs, n_B)
+            Their factors in each output.
+        n_threads : int or None
+            Number of threads; it does not change the result.
+
+        Returns
+        -------
+        ndarray of shape (n_A, n_outputs)
+            Sums in double precision.
+        """
+        A, B = canonical_rows(A), canonical_rows(B)
+        check_widths(A, B)
+        dtype = common_dtype(A, B)
+        right = self.norms(B, dtype)
+        out = np.zeros((A.shape[0], coef.shape[0]))
+
+        def fill(rows: slice) -> None:
+            a = converted(A[rows], dtype)
+            left = self.norms(a, dtype)
+            for columns in slices(B.shape[0], BLOCK):
+                block = self.block(a, converted(B[columns], dtype), left, right[columns])
+                out[rows] += block @ coef[:, columns].T
+
+        for _ in ordered_map(fill, slices(len(out), BLOCK), n_threads=self.threads(n_threads)):
+            pass
         return out
 
     def diagonal(self, A: Matrix) -> NDArray[Any]:
@@ -111,9 +148,7 @@ class InstanceKernel:
         A = canonical_rows(A)
         return self.formula.diagonal(self, A).astype(common_dtype(A), copy=False)
 
-    def block(
-        self, a: Matrix, b: Matrix, left: NDArray[Any], right: NDArray[Any]
-    ) -> NDArray[Any]:
+    def block(self, a: Matrix, b: Matrix, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
         """Return one block in the calling thread, given the rows' squared norms (see `norms`)."""
         out = np.empty((a.shape[0], b.shape[0]), left.dtype)
         self.formula.fill(self, a, b, left, right, out)
@@ -145,9 +180,7 @@ class Formula:
         Whether ``left`` and ``right`` must hold the norms; else they hold zeros.
     """
 
-    fill: Callable[
-        [InstanceKernel, Matrix, Matrix, NDArray[Any], NDArray[Any], NDArray[Any]], None
-    ]
+    fill: Callable[[InstanceKernel, Matrix, Matrix, NDArray[Any], NDArray[Any], NDArray[Any]], None]
     diagonal: Callable[[InstanceKernel, Matrix], NDArray[Any]]
     needs_norms: bool = False
 
@@ -160,7 +193,9 @@ def _products(
     right: NDArray[Any],
     out: NDArray[Any],
 ) -> None:
-    if sp.issparse(a) and sp.issparse(b):
+    if sp.issparse(a) and sp.issparse(b) and min(_density(a), _density(b)) > _DENSE_ENOUGH:
+        np.matmul(a.toarray(), b.toarray().T, out=out)
+    elif sp.issparse(a) and sp.issparse(b):
         from bagwise.kernels._block_kernels import sparse_products
 
         by_column = b.tocsc()
@@ -174,6 +209,10 @@ def _products(
         out[:] = (b @ a.T).T
     else:
         np.matmul(a, b.T, out=out)
+
+
+def _density(block: Matrix) -> float:
+    return float(block.nnz / max(1, block.shape[0] * block.shape[1]))
 
 
 def _poly(
@@ -297,7 +336,7 @@ def resolve_gamma(
             f"Got shape {weight.shape} with maximum {weight.max(initial=-np.inf)}."
         )
         raise ValueError(msg)
-    spread = X.shape[1] * _variance(X, weight) if gamma == "scale" else _median(X, weight)
+    spread: float = X.shape[1] * _variance(X, weight) if gamma == "scale" else _median(X, weight)
     return 1.0 / spread if spread > 0 else 1.0
 
 
@@ -322,12 +361,10 @@ def _variance(X: Matrix, weight: NDArray[np.float64]) -> float:
         mean += shift * block_mass / (mass + block_mass)
         scatter += block_scatter + shift**2 * mass * block_mass / (mass + block_mass)
         mass += block_mass
-    return scatter / mass
+    return float(scatter / mass)
 
 
-def _row_moments(
-    block: Matrix, pivot: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _row_moments(block: Matrix, pivot: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sum and the sum of squares of ``entry - pivot`` in each row."""
     if not sp.issparse(block):
         entries = block.astype(np.float64) - pivot
@@ -435,8 +472,11 @@ def slices(length: int, step: int) -> Iterator[slice]:
 
 
 def tiles(n_rows: int, n_columns: int, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Cut a matrix into blocks, or the blocks that touch the upper half of a symmetric one."""
-    for rows in slices(n_rows, BLOCK_ROWS):
-        for columns in slices(n_columns, BLOCK_COLUMNS):
-            if not symmetric or columns.stop > rows.start:
-                yield rows, columns
+    """Cut a matrix into blocks, or a symmetric one into squares on the diagonal and the rest."""
+    for rows in slices(n_rows, BLOCK):
+        if symmetric:
+            yield rows, rows
+        for columns in slices(n_columns, BLOCK):
+            first = max(columns.start, rows.stop) if symmetric else columns.start
+            if first < columns.stop:
+                yield rows, slice(first, columns.stop)

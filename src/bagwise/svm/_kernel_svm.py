@@ -84,6 +84,8 @@ class MIKernelSVM(KernelMachine):
         Their names, if the data had any.
     result_ : Certificate
         Objective, duality gap and how the solver ended.
+    n_iter_ : int
+        Iterations of the solver.
 
     See Also
     --------

@@ -71,6 +71,8 @@ class SIL(KernelMachine):
         Their names, if the data had any.
     result_ : Certificate
         Objective, duality gap and how the solver ended.
+    n_iter_ : int
+        Iterations of the solver.
 
     See Also
     --------

@@ -1,0 +1,152 @@
+"""Compiled loops of the SVM dual: pair steps, products with few rows of the Gram matrix.
+
+Everywhere ``v`` is ``sign * target - gram @ (sign * alpha)``, and ``beta = sign * alpha`` lies in
+``[lower, upper]``. A row may grow where ``grow`` is 0 and shrink where ``shrink`` is 0; elsewhere
+these hold minus infinity, so that adding them takes the row out of a maximum.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from bagwise._jit import REASSOCIATE, compiled
+
+_STRIP = 64  # maxima are found strip by strip: fast over all rows, then exactly in one strip
+
+_TINY = 1e-300
+
+
+def _emit_larger(context: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flags = ("nnan", "nsz")
+        condition = builder.fcmp_ordered(">", *arguments, flags=flags)
+        return builder.select(condition, *arguments, flags=flags)
+
+    return types.float64(types.float64, types.float64), generate
+
+
+#: The larger of two numbers that are not NaN. Stated so to the compiler, a maximum over an array
+#: becomes vector instructions; numba's own ``max`` and ``if`` must respect NaN and do not.
+_larger: Any = intrinsic(_emit_larger)
+
+
+@compiled(fastmath=REASSOCIATE)
+def pair_steps(
+    gram: NDArray[Any],
+    diagonal: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    v: NDArray[np.float64],
+    grow: NDArray[np.float64],
+    shrink: NDArray[np.float64],
+    flat: float,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float, bool]:
+    """Move pairs of rows until no pair violates optimality by more than ``tol``.
+
+    The first row is the one that most wants to grow, the second promises the largest decrease of
+    the quadratic model along the pair. Returns the number of steps, the violation, and whether a
+    step was lost in rounding. Curvatures below ``flat`` count as ``flat``.
+    """
+    n = v.shape[0]
+    i, j, step, steps, lost = 0, 0, 0.0, 0, False
+    while True:
+        first, second = gram[i], gram[j]
+        highest, strip, lowest = -np.inf, 0, -np.inf
+        for start in range(0, n, _STRIP):
+            strip_highest, strip_lowest = -np.inf, -np.inf
+            for k in range(np.uint64(start), np.uint64(min(n, start + _STRIP))):
+                value = v[k] - step * (np.float64(first[k]) - np.float64(second[k]))
+                v[k] = value
+                strip_highest = _larger(strip_highest, value + grow[k])
+                strip_lowest = _larger(strip_lowest, shrink[k] - value)
+            if strip_highest > highest:
+                highest, strip = strip_highest, start
+            if strip_lowest > lowest:
+                lowest = strip_lowest
+        violation = highest + lowest
+        if violation <= tol or steps >= max_steps or lost:
+            return steps, violation, lost
+
+        best = -np.inf
+        for k in range(strip, min(n, strip + _STRIP)):
+            if v[k] + grow[k] > best:
+                best, i = v[k] + grow[k], k
+        first = gram[i]
+        v_i, diagonal_i = v[i], diagonal[i]
+        best, strip = -np.inf, 0
+        for start in range(0, n, _STRIP):
+            strip_best = -np.inf
+            for k in range(np.uint64(start), np.uint64(min(n, start + _STRIP))):
+                slope = _larger(v_i - v[k] + shrink[k], 0.0)
+                curvature = _larger(diagonal_i + diagonal[k] - 2.0 * first[k], flat)
+                curvature = _larger(curvature, _TINY)  # seen not to be 0 by the compiler
+                strip_best = _larger(strip_best, slope * slope / curvature)
+            if strip_best > best:
+                best, strip = strip_best, start
+        best, curvature_j = -np.inf, 1.0
+        for k in range(strip, min(n, strip + _STRIP)):
+            slope = max(v_i - v[k] + shrink[k], 0.0)
+            curvature = max(diagonal_i + diagonal[k] - 2.0 * first[k], flat)
+            if slope * slope / curvature > best:
+                best, j, curvature_j = slope * slope / curvature, k, curvature
+
+        step = (v_i - v[j]) / curvature_j
+        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
+        old_i, old_j = beta[i], beta[j]
+        step = min(step, room_i, room_j)
+        beta[i] = upper[i] if step == room_i else old_i + step
+        beta[j] = lower[j] if step == room_j else old_j - step
+        lost = beta[i] == old_i and beta[j] == old_j
+        grow[i] = 0.0 if beta[i] < upper[i] else -np.inf
+        shrink[i] = 0.0 if beta[i] > lower[i] else -np.inf
+        grow[j] = 0.0 if beta[j] < upper[j] else -np.inf
+        shrink[j] = 0.0 if beta[j] > lower[j] else -np.inf
+        steps += 1
+
+
+@compiled(fastmath=REASSOCIATE)
+def subtract_rows(
+    gram: NDArray[Any], rows: NDArray[np.int64], factor: NDArray[np.float64], v: NDArray[np.float64]
+) -> None:
+    """Subtract ``factor @ gram[rows]`` from ``v``."""
+    n, m = v.shape[0], rows.shape[0]
+    whole = m - m % 4
+    for r in range(0, whole, 4):
+        a, b, c, d = gram[rows[r]], gram[rows[r + 1]], gram[rows[r + 2]], gram[rows[r + 3]]
+        s, t, x, y = factor[r], factor[r + 1], factor[r + 2], factor[r + 3]
+        for k in range(n):
+            v[k] -= s * a[k] + t * b[k] + x * c[k] + y * d[k]
+    for r in range(whole, m):
+        a, s = gram[rows[r]], factor[r]
+        for k in range(n):
+            v[k] -= s * a[k]
+
+
+@compiled
+def gather(
+    gram: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Write ``gram[rows][:, columns]``."""
+    for r in range(rows.shape[0]):
+        source, destination = gram[rows[r]], out[r]
+        for c in range(columns.shape[0]):
+            destination[c] = source[columns[c]]
+
+
+@compiled(fastmath=REASSOCIATE)
+def upper_half_is_finite(gram: NDArray[Any], start: int, stop: int) -> bool:
+    """Tell whether rows ``start:stop``, from the diagonal on, hold no NaN and no infinity."""
+    for i in range(start, stop):
+        row = gram[i]
+        total = 0.0
+        for k in range(np.uint64(i), np.uint64(row.shape[0])):
+            total += 0.0 * row[k]
+        if total != 0.0:  # NaN: 0 times NaN or infinity
+            return False
+    return True
