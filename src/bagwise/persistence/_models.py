@@ -10,11 +10,13 @@ import numpy as np
 from bagwise._version import __version__
 from bagwise.exceptions import ModelFileError
 from bagwise.persistence import _format
+from bagwise.persistence._params import Value
 from bagwise.persistence._registry import REGISTRY, Entry
-from bagwise.persistence._schema import Optional, Scope, Text, Value
+from bagwise.persistence._schema import Optional, Scope, Text
 
 _OUTPUT = Text(("default", "pandas", "polars"))
 _OUTPUT_CONFIG = "_sklearn_output_config"
+_LONGEST = 700
 _VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,40}")
 
 
@@ -49,26 +51,27 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     Notes
     -----
     Parameters that are numpy scalars come back as Python's. Of a `Result` in ``result_`` the
-    certificate is kept, not the point.
+    certificate is kept, not the point. A process that is killed while it saves may leave a file
+    ``.bagwise-*.tmp`` beside the path; it can be deleted.
 
     Examples
     --------
-    >>> import bagwise.persistence as persistence
+    >>> from tempfile import TemporaryDirectory
+    >>> import bagwise
     >>> from sklearn.preprocessing import StandardScaler
     >>> scaler = StandardScaler().fit([[0.0], [2.0]])
-    >>> persistence.save(scaler, "scaler.safetensors")  # doctest: +SKIP
-    >>> persistence.load("scaler.safetensors").mean_  # doctest: +SKIP
+    >>> with TemporaryDirectory() as folder:
+    ...     bagwise.save(scaler, f"{folder}/scaler.safetensors")
+    ...     bagwise.load(f"{folder}/scaler.safetensors").mean_
     array([1.])
     """
-    codec = _Codec()
-    arrays: dict[str, np.ndarray] = {}
     try:
-        model = codec.dump(estimator, _root(arrays, codec))
+        header, arrays = encode(estimator)
     except ModelFileError as error:
         msg = _sentence(f"This estimator cannot be saved. {error}")
         raise ModelFileError(msg) from error.__cause__
     try:
-        _format.write(path, {"versions": _versions(), "model": model}, arrays)
+        _format.write(path, header, arrays)
     except ModelFileError as error:
         msg = _sentence(f"Model file {os.fspath(path)!r} {error}")
         raise ModelFileError(msg) from error.__cause__
@@ -109,6 +112,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     except ModelFileError as error:
         msg = _sentence(f"Model file {os.fspath(path)!r} {error}")
         raise ModelFileError(msg) from error.__cause__
+
+
+def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays that describe an estimator."""
+    codec = _Codec()
+    arrays: dict[str, np.ndarray] = {}
+    model = codec.dump(estimator, _root(arrays, codec))
+    return {"versions": _versions(), "model": model}, arrays
 
 
 def decode(header: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Any:
@@ -199,7 +210,7 @@ def _construct(entry: Entry, params: Any, at: Scope) -> Any:
     if not isinstance(params, dict):
         at.fail("has no parameters")
     if unknown := sorted(set(params) - set(cls._get_param_names())):
-        at.fail(f"has no parameters {unknown}")
+        at.fail(f"has parameters that this installation of it does not: {unknown}")
     values = {
         name: _param(entry, name).load(value, at.child(name)) for name, value in params.items()
     }
@@ -253,11 +264,14 @@ def _dump_output(estimator: Any, at: Scope) -> str | None:
     if config is None:
         return None
     at = at.child("set_output")
-    return _OUTPUT.dump(at.members(config, ["transform"])["transform"], at)  # type: ignore[no-any-return]
+    output: str = _OUTPUT.dump(at.members(config, ["transform"])["transform"], at)
+    return output
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
+    """Return the text of an error fit to be shown, whatever a file has put into it."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in text.rstrip("."))
+    return f"{text if len(text) <= _LONGEST else f'{text[:_LONGEST]} ...'}."
 
 
 def _root(arrays: dict[str, np.ndarray], codec: _Codec) -> Scope:

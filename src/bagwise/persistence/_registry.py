@@ -2,6 +2,9 @@
 
 The table is fixed. A file names a class by a key of this table; modules and classes to import
 are written here and never taken from a file.
+
+Files outlive releases. A key is never renamed, and an attribute that `fit` begins to set in a
+later release is `Optional` here, with an estimator that works without it.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,24 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from bagwise.persistence._params import Nested, Nothing, Steps
 from bagwise.persistence._schema import (
     Array,
-    CertificateField,
     Field,
     Flag,
-    Labels,
-    Matrix,
-    Nested,
-    Nothing,
     Nullable,
     Number,
     OneOf,
     Optional,
     Scope,
-    Steps,
-    Strings,
     Text,
 )
+from bagwise.persistence._state import CertificateField, Labels, Matrix, Strings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +77,6 @@ def _check_classes(state: Mapping[str, Any], at: Scope) -> None:
     at.child("classes_").bind("n_outputs", n_outputs)
 
 
-
 def _kernel_machine(support_size: str) -> dict[str, Field]:
     """Return the state of `KernelMachine`; what ``support_`` counts is up to the subclass."""
     return {
@@ -112,7 +109,8 @@ def _entry(path: str, state: Mapping[str, Field], **rest: Any) -> tuple[str, Ent
     module, _, name = path.rpartition(".")
 
     def find() -> type:
-        return getattr(import_module(module), name)  # type: ignore[no-any-return]
+        cls: type = getattr(import_module(module), name)
+        return cls
 
     return path, Entry(name=name, find=find, state=state, **rest)
 
@@ -121,9 +119,7 @@ def _entry(path: str, state: Mapping[str, Field], **rest: Any) -> tuple[str, Ent
 REGISTRY: Mapping[str, Entry] = dict(
     [
         _entry("bagwise.svm.SIL", _kernel_machine("n_support"), check=_check_classes),
-        _entry(
-            "bagwise.svm.MIKernelSVM", _kernel_machine("n_support_bags"), check=_check_classes
-        ),
+        _entry("bagwise.svm.MIKernelSVM", _kernel_machine("n_support_bags"), check=_check_classes),
         _entry(
             "bagwise.preprocessing.InstanceTransformer",
             {**_INPUT, "transformer_": Nested()},

@@ -57,7 +57,7 @@ class Certificate:
     @property
     def converged(self) -> bool:
         """Whether the stopping rule holds."""
-        return self.status is Status.CONVERGED
+        return self.status == Status.CONVERGED  # a plain string after a detour through skops
 
     @property
     def gap(self) -> float:
