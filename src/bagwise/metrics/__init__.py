@@ -1,0 +1,46 @@
+"""Scores for clusterings of bags, key instances and ranked label lists, and their scorer forms."""
+
+from bagwise.metrics._clustering import clustering_accuracy, normalized_mutual_information
+from bagwise.metrics._instances import (
+    instance_auc,
+    instance_precision,
+    instance_recall,
+    key_instance_success_rate,
+)
+from bagwise.metrics._ranking import average_precision, coverage, one_error
+from bagwise.metrics._scorers import (
+    SCORERS,
+    average_precision_scorer,
+    clustering_accuracy_scorer,
+    coverage_scorer,
+    instance_auc_scorer,
+    instance_precision_scorer,
+    instance_recall_scorer,
+    key_instance_scorer,
+    make_instance_scorer,
+    nmi_scorer,
+    one_error_scorer,
+)
+
+__all__ = [
+    "SCORERS",
+    "average_precision",
+    "average_precision_scorer",
+    "clustering_accuracy",
+    "clustering_accuracy_scorer",
+    "coverage",
+    "coverage_scorer",
+    "instance_auc",
+    "instance_auc_scorer",
+    "instance_precision",
+    "instance_precision_scorer",
+    "instance_recall",
+    "instance_recall_scorer",
+    "key_instance_scorer",
+    "key_instance_success_rate",
+    "make_instance_scorer",
+    "nmi_scorer",
+    "normalized_mutual_information",
+    "one_error",
+    "one_error_scorer",
+]
