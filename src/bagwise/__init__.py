@@ -25,8 +25,12 @@ _HOMES = {
 _SUBPACKAGES = {
     "bags",
     "base",
+    "cli",
+    "datasets",
     "exceptions",
+    "inspection",
     "kernels",
+    "metrics",
     "persistence",
     "preprocessing",
     "solvers",

@@ -1,0 +1,167 @@
+"""What is said of a fitted estimator: how often it is right, and where it looks."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags import Bags
+from bagwise.metrics import key_instance_success_rate
+from bagwise.solvers import Certificate
+
+_NORMAL_975 = 1.959963984540054  # quantile of the normal distribution: a 95 % interval
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the Wilson 95 % interval of a share; unlike the normal one it stays inside 0 and 1.
+
+    Parameters
+    ----------
+    successes, trials : int
+        Counts, of which there is at least one trial.
+
+    References
+    ----------
+    E. B. Wilson. Probable inference, the law of succession, and statistical inference. Journal of
+    the American Statistical Association 22, 1927.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(90, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.826, 0.945)
+    """
+    if not 0 <= successes <= trials or trials == 0:
+        msg = f"An interval needs 0 <= successes <= trials, trials > 0. Got {successes}, {trials}."
+        raise ValueError(msg)
+    share, z2 = successes / trials, _NORMAL_975**2
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = _NORMAL_975 * sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
+    half /= 1 + z2 / trials
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodCard:
+    """How one fitted method does, as a row of the report's tables.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    n_right, n_bags : int
+        Bags labelled right, of all bags.
+    n_found, n_key_bags : int or None
+        Bags in which the key instance named is a true one, of all bags that hold one. None if the
+        truth is not known or the method scores no instances.
+    parameters : str
+        The settings, in words.
+    fit_seconds, cv_accuracy : float or None
+        Time of the fit, and the accuracy in cross-validation inside the training bags.
+    certificate : Certificate or None
+        How the fit ended.
+    """
+
+    name: str
+    n_right: int
+    n_bags: int
+    n_found: int | None = None
+    n_key_bags: int | None = None
+    parameters: str = ""
+    fit_seconds: float | None = None
+    cv_accuracy: float | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """Share of bags labelled right."""
+        return self.n_right / self.n_bags
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson 95 % interval of the accuracy."""
+        return wilson_interval(self.n_right, self.n_bags)
+
+    @property
+    def key_success(self) -> float | None:
+        """Share of the bags with a true key instance in which one is named."""
+        if self.n_found is None or not self.n_key_bags:
+            return None
+        return self.n_found / self.n_key_bags
+
+
+def assess(
+    estimator: Any,
+    bags: Bags,
+    y: Any,
+    *,
+    is_key: Any = None,
+    name: str | None = None,
+    parameters: str = "",
+    fit_seconds: float | None = None,
+    cv_accuracy: float | None = None,
+) -> MethodCard:
+    """Measure a fitted classifier on bags.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted bag classifier.
+    bags : Bags
+        Bags with known labels, best ones that it has not seen.
+    y : array-like of shape (n_bags,)
+        Their labels.
+    is_key : array-like of bool of shape (n_instances,), optional
+        Which instances are true key instances. Among the bags that hold one, it is counted how
+        often ``key_instances`` names one.
+    name : str, optional
+        Default: the name of the class.
+    parameters, fit_seconds, cv_accuracy
+        Kept as they are; see `MethodCard`.
+    """
+    labels = np.asarray(y)
+    found = n_key_bags = None
+    if is_key is not None:
+        places = key_places(estimator, bags)
+        if places is not None:
+            found, n_key_bags = _count_found(bags, places, check_is_key(is_key, bags))
+    return MethodCard(
+        name=type(estimator).__name__ if name is None else name,
+        n_right=int((estimator.predict(bags) == labels).sum()),
+        n_bags=len(bags),
+        n_found=found,
+        n_key_bags=n_key_bags,
+        parameters=parameters,
+        fit_seconds=fit_seconds,
+        cv_accuracy=cv_accuracy,
+        certificate=getattr(estimator, "result_", None),
+    )
+
+
+def check_is_key(is_key: Any, bags: Bags) -> NDArray[np.bool_]:
+    """Return the truth about instances as an array, one value for each."""
+    truth = np.asarray(is_key, dtype=bool)
+    if truth.shape != (bags.n_instances,):
+        msg = f"is_key must have one value per instance, {bags.n_instances}. Got {truth.shape}."
+        raise ValueError(msg)
+    return truth
+
+
+def key_places(estimator: Any, bags: Bags) -> NDArray[np.int64] | None:
+    """Return the key instance of each bag, or None if the method scores bags only."""
+    try:
+        places: NDArray[np.int64] = estimator.key_instances(bags)
+    except AttributeError:
+        return None
+    return places
+
+
+def _count_found(
+    bags: Bags, places: NDArray[np.int64], is_key: NDArray[np.bool_]
+) -> tuple[int, int]:
+    n_key_bags = int(np.logical_or.reduceat(is_key, bags.offsets[:-1]).sum())
+    if n_key_bags == 0:
+        return 0, 0
+    return round(n_key_bags * key_instance_success_rate(is_key, places, bags.offsets)), n_key_bags
