@@ -1,6 +1,7 @@
 """What an estimator says about how its fit ended."""
 
 import warnings
+from math import isfinite
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -24,10 +25,15 @@ def warn_unless_converged(estimator: Any, certificate: Certificate, advice: str)
         return
     failed = sum(not part.converged for part in certificate.parts)
     which = f" in {failed} of {len(certificate.parts)} problems" if failed else ""
+    known = []
+    if isfinite(certificate.residual):
+        known.append(f"the optimality conditions are violated by {certificate.residual:.2g}")
+    if isfinite(certificate.gap):
+        known.append(f"the objective is within {max(certificate.gap, 0.0):.2g} of the optimum")
+    done = f"after {certificate.n_iter} iterations"
+    quality = f": {done} {' and '.join(known)}" if known else f" {done}"
     msg = (
-        f"{type(estimator).__name__} did not converge{which} ({certificate.status}): after "
-        f"{certificate.n_iter} iterations the optimality conditions are violated by "
-        f"{certificate.residual:.2g} and the objective is within "
-        f"{max(certificate.gap, 0.0):.2g} of the optimum. To converge, {advice}."
+        f"{type(estimator).__name__} did not converge{which} ({certificate.status}){quality}. "
+        f"To converge, {advice}."
     )
     warnings.warn(msg, ConvergenceWarning, stacklevel=4)

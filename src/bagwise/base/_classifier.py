@@ -81,7 +81,8 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
             self.multilabel_ = target.is_multilabel
             for name, value in learned.items():
                 setattr(self, name, value)
-        warn_unless_converged(self, self.result_, self._convergence_advice)
+            # Inside the block: where warnings are errors, this one is a failed fit like any other.
+            warn_unless_converged(self, self.result_, self._convergence_advice)
         return self
 
     @abstractmethod

@@ -55,7 +55,8 @@ def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) ->
     if y is None:
         msg = f"{name} requires y to be passed, but the target y is None."
         raise ValueError(msg)
-    kind = type_of_target(y, input_name="y", raise_unknown=False)
+    with np.errstate(invalid="ignore"):  # a NaN is refused below
+        kind = type_of_target(y, input_name="y", raise_unknown=False)
     is_multilabel = kind == "multilabel-indicator"
     y = check_target(y, estimator, multi_output=is_multilabel)
     check_classification_targets(y)
@@ -66,7 +67,7 @@ def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) ->
         return Target(np.arange(indicator.shape[1]), np.where(indicator > 0, 1.0, -1.0), None)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        only = f": {classes[0]!r}" if len(classes) else ""
+        only = f": {classes.tolist()[0]!r}" if len(classes) else ""
         msg = f"{name} needs bags of at least two classes. Got {len(classes)} class{only}."
         raise ValueError(msg)
     positive = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])

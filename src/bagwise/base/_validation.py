@@ -46,7 +46,10 @@ def holds_bags(X: Any) -> bool:
     is_sequence = isinstance(X, list | tuple) or (
         isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
     )
-    return is_sequence and len(X) > 0 and _is_matrix(X[0])
+    if not is_sequence or len(X) == 0:
+        return False
+    # An empty list says nothing about its kind; as a bag it is refused by name later.
+    return _is_matrix(next((item for item in X if not _is_empty_list(item)), X[0]))
 
 
 def as_bags(X: Any) -> Bags:
@@ -54,6 +57,10 @@ def as_bags(X: Any) -> Bags:
     if isinstance(X, Bags):
         return X
     return Bags.from_array(X) if getattr(X, "ndim", None) == 3 else Bags.from_list(X)
+
+
+def _is_empty_list(item: Any) -> bool:
+    return isinstance(item, list | tuple) and len(item) == 0
 
 
 def _is_matrix(item: Any) -> bool:
@@ -83,10 +90,10 @@ def _check_features(estimator: Any, bags: Bags, *, reset: bool) -> None:
     known = getattr(estimator, "feature_names_in_", None)
     if names is not None and known is not None and not np.array_equal(names, known):
         differing = np.flatnonzero(np.asarray(names, dtype=object) != known)
-        first = differing[0]
+        first = int(differing[0])
         msg = (
             f"The features must be those {_name(estimator)} was fitted with, in that order: "
-            f"feature {first} was {known[first]!r} and is {names[first]!r}."
+            f"feature {first} was {str(known[first])!r} and is {str(names[first])!r}."
         )
         raise ValueError(msg)
 

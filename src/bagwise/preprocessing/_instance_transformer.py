@@ -1,8 +1,11 @@
 """Any scikit-learn transformer, lifted from rows to the instances of bags."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -19,6 +22,23 @@ def _transformer_has(method: str) -> Any:
         return True
 
     return check
+
+
+def _keep_bags(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Take back what scikit-learn adds to a method for ``set_output``, if the output is bags.
+
+    A data frame has one row a sample, so it can hold a transformed matrix but no bags.
+    """
+    plain: Callable[..., Any] = method.__wrapped__  # type: ignore[attr-defined]
+
+    @wraps(plain)
+    def keep_bags(self: "InstanceTransformer", X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not holds_bags(X):
+            return method(self, X, *args, **kwargs)
+        with config_context(transform_output="default"):
+            return plain(self, X, *args, **kwargs)
+
+    return keep_bags
 
 
 class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -102,6 +122,25 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             return self.transformer_.transform(bags.instances)
         return bags.map_instances(self.transformer_, feature_names=self._names_out(bags))
 
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit the transformer on all instances and transform them.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,), optional
+            Labels of the bags.
+        **fit_params
+            Passed to the transformer.
+
+        Returns
+        -------
+        transformed : Bags or matrix
+            Bags of the same sizes, or a matrix if a matrix was given.
+        """
+        return self.fit(X, y, **fit_params).transform(X)
+
     @available_if(_transformer_has("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
         """Undo `transform`, if the transformer can.
@@ -143,3 +182,8 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = inner.target_tags.required
         tags.transformer_tags = inner.transformer_tags
         return tags
+
+
+# When the class was made, scikit-learn wrapped these two.
+for _name in ("transform", "fit_transform"):
+    setattr(InstanceTransformer, _name, _keep_bags(getattr(InstanceTransformer, _name)))

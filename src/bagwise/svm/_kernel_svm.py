@@ -204,7 +204,9 @@ class MIKernelSVM(KernelMachine):
     def __bagwise_tags__(self) -> BagTags:
         from sklearn.svm import SVC
 
-        return BagTags(supervised_analogue=SVC(tol=1e-8))
+        # An instance of norm 1, as all are under the RBF kernel, is not changed by normalising it.
+        keeps_kernel = self.normalization == "average" or self.kernel == "rbf"
+        return BagTags(supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None)
 
 
 def _positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:

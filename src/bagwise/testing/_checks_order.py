@@ -1,0 +1,53 @@
+"""Checks that the order of bags, and of instances in a bag, means nothing."""
+
+# ruff: noqa: D401 (the docstring of a check says what holds)
+
+from typing import Any
+
+import numpy as np
+
+from bagwise.testing._compare import ROUNDING, assert_close
+from bagwise.testing._data import make_toy_bags, shuffle_instances
+from bagwise.testing._models import bag_scores, bag_tags, fitted
+
+
+def check_bag_order(estimator: Any) -> None:
+    """The fit does not depend on the order of the bags."""
+    bags, y = make_toy_bags(24, kind="close")
+    order = np.random.default_rng(1).permutation(len(bags))
+    model = fitted(estimator, bags, y)
+    other = fitted(estimator, [bags[i] for i in order], y[order])
+    _assert_same_fit(model, other, "another order of bags")
+
+
+def check_instance_order(estimator: Any) -> None:
+    """The fit does not depend on the order of the instances in a bag."""
+    bags, y = make_toy_bags(24, kind="close")
+    model = fitted(estimator, bags, y)
+    other = fitted(estimator, shuffle_instances(bags)[0], y)
+    _assert_same_fit(model, other, "another order of instances")
+
+
+def _assert_same_fit(model: Any, other: Any, what: str) -> None:
+    """Compare scores, or objectives where the tags say that the method finds local optima."""
+    tolerance = bag_tags(model).order_tolerance
+    if tolerance == 0:
+        bags, _ = make_toy_bags(kind="close", random_state=3)
+        assert_close(bag_scores(other, bags), bag_scores(model, bags), what)
+        return
+    expected, got = model.result_.objective, other.result_.objective
+    if not abs(got - expected) <= tolerance * max(1.0, abs(expected)):
+        msg = (
+            f"{what}: the objective {got:.6g} differs from {expected:.6g} by more than the "
+            f"order_tolerance {tolerance:g} of the tags."
+        )
+        raise AssertionError(msg)
+
+
+def check_scores_are_independent(estimator: Any) -> None:
+    """The score of a bag does not depend on the bags that are scored along with it."""
+    bags, y = make_toy_bags()
+    model = fitted(estimator, bags, y)
+    together = bag_scores(model, bags)
+    alone = np.concatenate([bag_scores(model, [bag]) for bag in bags])
+    assert_close(alone, together, "bags scored one by one", tolerance=ROUNDING)

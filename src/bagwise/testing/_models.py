@@ -1,0 +1,77 @@
+"""Fitting estimators and asking them for scores, whatever their kind."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+from bagwise.bags import Bags
+from bagwise.base import BagTags, get_bag_tags
+
+#: Everything that an estimator can be asked after its fit.
+QUESTIONS = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "instance_decision_function",
+    "instance_predict",
+    "key_instances",
+    "transform",
+)
+
+
+def bag_tags(estimator: Any) -> BagTags:
+    """Return the tags of an estimator; one without tags makes no promises."""
+    if hasattr(estimator, "__bagwise_tags__"):
+        return get_bag_tags(estimator)
+    return BagTags(instance_scores=False)
+
+
+def fresh(estimator: Any, **params: Any) -> Any:
+    """Return a clone that is not fitted, with a fixed seed and with parameters changed."""
+    model = clone(estimator)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=0)
+    return model.set_params(**params)
+
+
+def fitted(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **params: Any) -> Any:
+    """Return a fresh clone, fitted."""
+    weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return fresh(estimator, **params).fit(X, y, **weight)
+
+
+def bag_scores(model: Any, X: Any) -> NDArray[Any]:
+    """Return the numbers in which a fitted estimator says what it learned about bags."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X))
+    if hasattr(model, "transform"):
+        output = model.transform(X)
+        output = output.instances if isinstance(output, Bags) else output
+        return output.toarray() if sparse.issparse(output) else np.asarray(output)
+    return np.asarray(model.predict(X))
+
+
+def questions(model: Any) -> list[str]:
+    """Return the names of the methods that can be called with bags after the fit."""
+    names = [name for name in QUESTIONS if hasattr(model, name)]
+    if not bag_tags(model).instance_scores:
+        names = [name for name in names if "instance" not in name]
+    return names
+
+
+def takes(estimator: Any, parameter: str) -> bool:
+    """Whether the estimator has a parameter of this name."""
+    return parameter in estimator.get_params(deep=False)
+
+
+def is_own(estimator: Any) -> bool:
+    """Whether the estimator is part of this library."""
+    return type(estimator).__module__.partition(".")[0] == "bagwise"
+
+
+def is_bag_classifier(estimator: Any) -> bool:
+    """Whether the estimator predicts classes."""
+    return bool(is_classifier(estimator))

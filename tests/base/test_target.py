@@ -1,0 +1,153 @@
+"""Labels of any type become columns of signs."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.utils.class_weight import compute_sample_weight
+
+from bagwise.base import Target
+from bagwise.base._target import class_weighted, encode_target
+
+
+class Learner:
+    def __init__(self, class_weight=None):
+        self.class_weight = class_weight
+
+
+def encode(y, weight=None):
+    return encode_target(Learner(), y, np.ones(len(y)) if weight is None else np.array(weight))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([0, 1, 0], [0, 1]),
+        ([7, -3, 7], [-3, 7]),
+        ([True, False, True], [False, True]),
+        ([2.0, -1.0, 2.0], [-1.0, 2.0]),
+        (["b", "a", "b"], ["a", "b"]),
+        (np.array(["b", "a", "b"], dtype=object), ["a", "b"]),
+    ],
+)
+def test_two_classes_are_one_problem(y, classes):
+    target = encode(y)
+    assert target.classes.tolist() == classes
+    assert target.signs.tolist() == [[1.0 if label == classes[1] else -1.0] for label in y]
+    assert target.codes.tolist() == [classes.index(label) for label in y]
+    assert target.n_outputs == 1
+    assert not target.is_multilabel
+
+
+def test_three_classes_are_three_problems():
+    target = encode(["c", "a", "b", "a"])
+    assert target.signs.tolist() == [[-1, -1, 1], [1, -1, -1], [-1, 1, -1], [1, -1, -1]]
+    assert target.codes.tolist() == [2, 0, 1, 0]
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_matrix, sparse.csr_array, list])
+def test_label_lists_are_one_problem_each(make):
+    indicator = make([[1, 0, 1], [0, 0, 1]])
+    target = encode_target(Learner(), indicator, np.ones(2))
+    assert target.is_multilabel
+    assert target.classes.tolist() == [0, 1, 2]
+    assert target.signs.tolist() == [[1, -1, 1], [-1, -1, 1]]
+
+
+def test_column_of_labels_is_a_vector():
+    with pytest.warns(UserWarning, match="column-vector"):
+        target = encode(np.array([[0], [1], [1]]))
+    assert target.codes.tolist() == [0, 1, 1]
+
+
+def test_bags_without_weight_have_no_target():
+    target = encode(["a", "z", "b", "a"], weight=[1.0, 0.0, 0.5, 2.0])
+    assert target.classes.tolist() == ["a", "b"]
+    assert target.codes.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "Learner requires y"),
+        ([1, 1, 1], "Learner needs bags of at least two classes. Got 1 class: 1"),
+        ([0.1, 0.2, 0.3], "Unknown label type: continuous"),
+        ([0.0, np.nan, 1.0], "NaN"),
+        ([[1, 2], [3, 4], [5, 6]], "y should be a 1d array|bad input shape"),
+        ([0, 1], r"\b3\b.*\b2\b|\b2\b.*\b3\b"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        encode_target(Learner(), y, np.ones(3))
+
+
+def test_weights_that_leave_one_class_are_refused():
+    with pytest.raises(ValueError, match="Got 1 class: 'a'"):
+        encode(["a", "b"], weight=[1.0, 0.0])
+    with pytest.raises(ValueError, match="Got 0 class"):
+        encode(["a", "b"], weight=[0.0, 0.0])
+
+
+@pytest.mark.parametrize("y", [[0, 1, 1], [0, 1, 2], np.eye(3, dtype=int)])
+def test_repeat_gives_instances_the_labels_of_their_bag(y):
+    target = encode(y)
+    sizes = np.array([2, 1, 3])
+    repeated = target.repeat(sizes)
+    assert isinstance(repeated, Target)
+    np.testing.assert_array_equal(repeated.signs, np.repeat(target.signs, sizes, axis=0))
+    if target.is_multilabel:
+        assert repeated.codes is None
+    else:
+        np.testing.assert_array_equal(repeated.codes, np.repeat(target.codes, sizes))
+
+
+Y = np.array(["a", "b", "b", "c", "b", "c"])
+
+
+@pytest.mark.parametrize("y", [Y, np.where(Y == "c", "b", Y)], ids=["three", "two"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 2.0, "b": 0.5}])
+def test_class_weights_are_those_of_sklearn(y, class_weight):
+    target = encode(y)
+    weights = class_weighted(Learner(class_weight), target, np.ones(6))
+    expected = compute_sample_weight(class_weight, y)
+    assert weights.shape == target.signs.shape
+    np.testing.assert_allclose(weights, np.tile(expected[:, None], target.n_outputs), rtol=1e-15)
+
+
+def test_sample_weights_multiply_class_weights():
+    target, sample_weight = encode(Y), np.arange(1.0, 7.0)
+    weights = class_weighted(Learner({"a": 3.0, "b": 1.0, "c": 2.0}), target, sample_weight)
+    expected = sample_weight * np.array([3.0, 1, 1, 2, 1, 2])
+    np.testing.assert_allclose(weights, np.tile(expected[:, None], 3))
+
+
+def test_balanced_counts_a_weight_as_a_repetition():
+    sample_weight = np.array([3, 1, 2, 1, 1, 2])
+    weights = class_weighted(Learner("balanced"), encode(Y), sample_weight.astype(float))
+    repeated = compute_sample_weight("balanced", np.repeat(Y, sample_weight))
+    first = np.append(0, np.cumsum(sample_weight)[:-1])
+    np.testing.assert_allclose(weights[:, 0], sample_weight * repeated[first])
+
+
+def test_balanced_label_lists_weigh_both_sides_alike():
+    indicator = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 1]])
+    sample_weight = np.array([1.0, 2.0, 1.0, 4.0])
+    weights = class_weighted(Learner("balanced"), encode(indicator), sample_weight)
+    for column in (0, 1):
+        positive = indicator[:, column] == 1
+        assert weights[positive, column].sum() == pytest.approx(4.0)
+        assert weights[~positive, column].sum() == pytest.approx(4.0)
+    np.testing.assert_allclose(weights[:, 2], sample_weight / 2)  # one side only
+
+
+def test_class_weights_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="are not in class_weight"):
+        class_weighted(Learner({"z": 1.0}), encode(Y), np.ones(6))
+    message = r"class_weight of Learner must be None or 'balanced' with label lists\. Got \{0: 2\.0"
+    with pytest.raises(ValueError, match=message):
+        class_weighted(Learner({0: 2.0}), encode(np.eye(3, dtype=int)), np.ones(3))
+
+
+def test_methods_without_class_weight_use_the_sample_weight():
+    weights = class_weighted(object(), encode(Y), np.arange(6.0))
+    np.testing.assert_array_equal(weights, np.tile(np.arange(6.0)[:, None], 3))

@@ -1,0 +1,58 @@
+"""Both batteries on every estimator: scikit-learn's own checks, and the checks of bags."""
+
+import pytest
+from sklearn.base import is_classifier
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from bagwise import all_estimators
+from bagwise.testing import parametrize_with_bag_checks, yield_bag_checks
+from instances import (
+    DEFAULTS,
+    EXPECTED_BAG_FAILURES,
+    EXPECTED_SKLEARN_FAILURES,
+    VARIANTS,
+    expected_bag_failures,
+    expected_sklearn_failures,
+)
+
+
+@parametrize_with_checks(DEFAULTS, expected_failed_checks=expected_sklearn_failures)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_bag_checks(DEFAULTS + VARIANTS, expected_failures=expected_bag_failures)
+def test_bag_checks(estimator, check):
+    check(estimator)
+
+
+def name_of(estimator):
+    return type(estimator).__name__
+
+
+# scikit-learn runs 1 check, and stays green, on an estimator whose tags it does not like.
+@pytest.mark.parametrize("estimator", DEFAULTS, ids=name_of)
+def test_number_of_sklearn_checks(estimator):
+    checks = list(estimator_checks_generator(estimator, legacy=True))
+    assert len(checks) >= (50 if is_classifier(estimator) else 40)
+
+
+@pytest.mark.parametrize("estimator", DEFAULTS, ids=name_of)
+def test_number_of_bag_checks(estimator):
+    names = [name for name, _ in yield_bag_checks(estimator)]
+    assert len(names) == len(set(names))
+    assert len(names) >= (60 if is_classifier(estimator) else 40)
+    known = {"SIL": 76, "MIKernelSVM": 75, "InstanceTransformer": 44}
+    assert len(names) == known.get(name_of(estimator), len(names))
+
+
+def test_every_estimator_is_tested():
+    tested = {name_of(estimator) for estimator in DEFAULTS}
+    assert tested == {name for name, _ in all_estimators()} | {"InstanceTransformer"}
+
+
+@pytest.mark.parametrize("table", [EXPECTED_SKLEARN_FAILURES, EXPECTED_BAG_FAILURES])
+def test_expected_failures_have_estimator_and_reason(table):
+    assert table.keys() <= {name_of(estimator) for estimator in DEFAULTS + VARIANTS}
+    assert all(len(reason) > 20 for checks in table.values() for reason in checks.values())
+    assert sum(map(len, table.values())) <= 5
