@@ -1,7 +1,5 @@
 """Any scikit-learn transformer, lifted from rows to the instances of bags."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -24,24 +22,12 @@ def _transformer_has(method: str) -> Any:
     return check
 
 
-def _keep_bags(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Take back what scikit-learn adds to a method for ``set_output``, if the output is bags.
-
-    A data frame has one row a sample, so it can hold a transformed matrix but no bags.
-    """
-    plain: Callable[..., Any] = method.__wrapped__  # type: ignore[attr-defined]
-
-    @wraps(plain)
-    def keep_bags(self: "InstanceTransformer", X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not holds_bags(X):
-            return method(self, X, *args, **kwargs)
-        with config_context(transform_output="default"):
-            return plain(self, X, *args, **kwargs)
-
-    return keep_bags
-
-
-class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class InstanceTransformer(
+    MetaEstimatorMixin,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,  # type: ignore[call-arg]  # the transformer wraps its own output
+):
     """Apply a scikit-learn transformer to the instances of bags.
 
     The transformer is fitted on the matrix of all instances and transforms them row by row; the
@@ -100,7 +86,8 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             self._validate_params()
             bags = validate_bags(self, X, reset=True)
             labels = None if y is None else np.repeat(np.asarray(y), bags.sizes, axis=0)
-            self.transformer_ = clone(self.transformer).fit(bags.instances, labels, **fit_params)
+            instances = bags.instances if holds_bags(X) else X
+            self.transformer_ = clone(self.transformer).fit(instances, labels, **fit_params)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -119,27 +106,27 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         bags = validate_bags(self, X, reset=False)
         if not holds_bags(X):
-            return self.transformer_.transform(bags.instances)
-        return bags.map_instances(self.transformer_, feature_names=self._names_out(bags))
+            return self.transformer_.transform(X)
+        with config_context(transform_output="default"):  # frames hold matrices, not bags
+            return bags.map_instances(self.transformer_, feature_names=self._names_out(bags))
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit the transformer on all instances and transform them.
+    @available_if(_transformer_has("set_output"))
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set what the transformer makes of a plain matrix; bags stay bags.
 
         Parameters
         ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,), optional
-            Labels of the bags.
-        **fit_params
-            Passed to the transformer.
+        transform : {"default", "pandas", "polars"} or None
+            As for the transformer itself.
 
         Returns
         -------
-        transformed : Bags or matrix
-            Bags of the same sizes, or a matrix if a matrix was given.
+        self : InstanceTransformer
+            The estimator.
         """
-        return self.fit(X, y, **fit_params).transform(X)
+        for transformer in (self.transformer, getattr(self, "transformer_", self.transformer)):
+            transformer.set_output(transform=transform)
+        return self
 
     @available_if(_transformer_has("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
@@ -182,8 +169,3 @@ class InstanceTransformer(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = inner.target_tags.required
         tags.transformer_tags = inner.transformer_tags
         return tags
-
-
-# When the class was made, scikit-learn wrapped these two.
-for _name in ("transform", "fit_transform"):
-    setattr(InstanceTransformer, _name, _keep_bags(getattr(InstanceTransformer, _name)))
