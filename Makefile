@@ -53,10 +53,9 @@ bench: $(STAMP)-test ## run every script of benchmarks/, one after another
 fuzz: $(STAMP)-test ## mutate model files, BAGWISE_FUZZ times (100000)
 	@BAGWISE_FUZZ=$(BAGWISE_FUZZ) $(RUN) -m pytest -m fuzz -n $(JOBS) --maxprocesses 8 $(ARGS)
 
-# Compiled functions are run as Python here, since coverage cannot look into compiled code.
-coverage: $(STAMP)-coverage ## run the suite without compilation and report the lines not reached
-	@NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -n $(JOBS) --maxprocesses 8 \
-	  --cov=bagwise --cov-branch --cov-report=term-missing:skip-covered $(ARGS)
+coverage: $(STAMP)-coverage ## run the suite and report the lines and branches not reached
+	@$(RUN) -m pytest -n $(JOBS) --maxprocesses 8 \
+	  --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 clean: ## remove what was built and cached, but keep .venv
 	@rm -rf build dist docs/_build docs/gallery docs/reference/generated bagwise-demo.html .coverage \

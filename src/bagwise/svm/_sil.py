@@ -93,12 +93,12 @@ class SIL(KernelMachine):
     >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
     >>> y = np.arange(20) % 2
     >>> for bag in bags[1::2]:
-    ...     bag[2] += 5.0
+    ...     bag[1:] += 4.0
     >>> model = SIL().fit(bags, y)
     >>> model.score(bags, y)
     1.0
-    >>> model.key_instances(bags[1:4:2])
-    array([2, 2])
+    >>> bool((model.key_instances(bags[1::2]) >= 1).all())
+    True
     """
 
     def __init__(
