@@ -9,9 +9,10 @@ started is dropped, and running work stops at its next `checkpoint`.
 """
 
 import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TypeVar
@@ -66,7 +67,7 @@ def thread_count(n_threads: int | None = None) -> int:
 
 
 def _positive_int(text: str | None) -> int | None:
-    return int(text) if text is not None and text.strip().isdigit() and int(text) > 0 else None
+    return int(text) if text is not None and text.strip().isdecimal() and int(text) > 0 else None
 
 
 def ordered_map(
@@ -75,7 +76,7 @@ def ordered_map(
     *,
     n_threads: int | None = None,
     window: int | None = None,
-) -> Iterator[Output]:
+) -> Generator[Output, None, None]:
     """Yield ``function(item)`` for each item, in the order of the items.
 
     Parameters
@@ -134,11 +135,11 @@ def _result(running: "deque[Future[Output]]") -> Output:
         try:
             output = running[0].result(timeout=_POLL_SECONDS)
         except TimeoutError:
-            if running[0].done():  # the work itself raised TimeoutError
-                raise
-        else:
-            running.popleft()
-            return output
+            if not running[0].done():
+                continue
+            output = running[0].result()  # it ended just now, or raised TimeoutError itself
+        running.popleft()
+        return output
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -167,6 +168,7 @@ if hasattr(os, "register_at_fork"):
 _blas_lock = threading.Lock()
 _blas_users = 0
 _blas_controller = None
+_blas_modules = 0  # how many modules were loaded when the controller looked for libraries
 _blas_limit = None
 
 
@@ -177,13 +179,15 @@ def _single_blas_thread() -> Iterator[None]:
     The setting belongs to the process, so maps that overlap in different threads share it: the
     first sets it, the last restores what was there.
     """
-    global _blas_users, _blas_controller, _blas_limit
+    global _blas_users, _blas_controller, _blas_modules, _blas_limit
     with _blas_lock:
         if _blas_users == 0:
-            if _blas_controller is None:
+            if _blas_controller is None or _blas_modules != len(sys.modules):
+                # Looked for again after an import: scipy brings a BLAS of its own.
                 from threadpoolctl import ThreadpoolController
 
                 _blas_controller = ThreadpoolController()
+                _blas_modules = len(sys.modules)
             _blas_limit = _blas_controller.limit(limits=1, user_api="blas")
         _blas_users += 1
     try:

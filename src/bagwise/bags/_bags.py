@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise.bags import _build, _matrix
-from bagwise.bags._files import FileSlice, pack_matrix, unpack_matrix
-from bagwise.bags._matrix import Matrix
+from bagwise.bags._files import FileSlice, pack_array, pack_matrix, unpack_array, unpack_matrix
+from bagwise.bags._matrix import Matrix, read_only
 from bagwise.exceptions import InvalidBagsError
 
 
@@ -62,6 +62,7 @@ class Bags:
     """
 
     __slots__ = (
+        "__weakref__",  # joblib hands weakly referenced data to a Dask worker once, not per task
         "_bag_names",
         "_base",
         "_feature_names",
@@ -109,10 +110,9 @@ class Bags:
         self._feature_names = _build.as_names("feature_names", feature_names, n_features)
         n_labels = 0 if self._labels is None or self._labels.ndim == 1 else self._labels.shape[1]
         self._label_names = _build.as_names("label_names", label_names, n_labels)
-        if n_features == 0:
-            msg = "Instances need at least one feature. Got a matrix with 0 columns."
-            raise InvalidBagsError(msg)
+        _build.check_width(base)
         _build.check_finite(base, bounds, self._bag_names)
+        pack_matrix(base)  # notes which files it lives in, before they may be replaced
 
     @classmethod
     def _trusted(
@@ -255,19 +255,21 @@ class Bags:
         >>> bags.labels, bags.feature_names
         (array([1, 0]), array(['x'], dtype='<U1'))
         """
-        from bagwise.bags._frames import FrameColumns
+        from bagwise.bags._frames import FrameColumns, is_several
 
         columns = FrameColumns(frame)
+        bag_ids = columns.column(bag)  # before the features: a wrong name shows here
+        labels, names, marks = map(columns.values, (label, instance_name, instance_label))
         if features is None:
             features = columns.others(bag, label, instance_name, instance_label)
         return cls.from_groups(
             columns.matrix(features),
-            columns.column(bag),
-            labels=columns.values(label),
-            instance_names=columns.values(instance_name),
-            instance_labels=columns.values(instance_label),
+            bag_ids,
+            labels=labels,
+            instance_names=names,
+            instance_labels=marks,
             feature_names=list(features),
-            label_names=None if label is None or isinstance(label, str) else list(label),
+            label_names=list(label) if label is not None and is_several(label) else None,
         )
 
     @classmethod
@@ -295,8 +297,9 @@ class Bags:
         where all agree.
         """
         parts = list(parts)
-        if not parts:
-            msg = "Bags.concatenate needs at least one Bags."
+        if not parts or not all(isinstance(part, Bags) for part in parts):
+            kinds = sorted({type(part).__name__ for part in parts})
+            msg = f"Bags.concatenate needs a sequence of Bags, at least one. Got {kinds}."
             raise InvalidBagsError(msg)
         widths = sorted({part.n_features for part in parts})
         if len(widths) > 1:
@@ -312,11 +315,52 @@ class Bags:
             _concatenate_all([part.labels for part in parts]),
             _concatenate_all([part.instance_names for part in parts]),
             _concatenate_all([part.instance_labels for part in parts]),
-            _common_names([part.feature_names for part in parts]),
-            _common_names([part.label_names for part in parts]),
+            common_names([part.feature_names for part in parts]),
+            common_names([part.label_names for part in parts]),
         )
 
     # --------------------------------------------------------------------------------- on disk
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], **options: Any) -> "Bags":
+        r"""Read bags from a file or folder of any format that `bagwise.io` knows.
+
+        Text tables (CSV, TSV), Parquet, Arrow, NPZ, ARFF, C4.5, svmlight, Matlab, stores, and
+        folders with one file a bag; text may be compressed. What is not said is guessed from names
+        and logged at level INFO of the logger ``bagwise``; `bagwise.io.inspect` shows it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file or folder.
+        **options
+            ``bag``, ``label`` and ``features`` name columns; ``format`` says what the file is; all
+            others are described at `bagwise.io.read`.
+
+        Raises
+        ------
+        BagFileError
+            The file is damaged, or not what it should be; the message says where.
+        FileNotFoundError
+            There is nothing at this path.
+
+        See Also
+        --------
+        bagwise.io.read : The same, with all options.
+        bagwise.io.pack : Any such file to a store, without loading it.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.csv"
+        >>> _ = path.write_text("bag,label,x\na,1,0.5\na,1,1.5\nb,0,2.5\n")
+        >>> bags = Bags.read(path)
+        >>> bags.sizes, bags.labels
+        (array([2, 1]), array([1, 0]))
+        """
+        from bagwise.io import read
+
+        return read(path, **options)
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, verify: bool = False) -> Self:
@@ -334,8 +378,7 @@ class Bags:
 
         bags = cls._trusted(*open_store(path))
         if verify:
-            offsets = np.append(bags._starts, bags._stops[-1:])
-            _build.check_finite(bags._base, offsets, bags._bag_names)
+            _build.check_finite(bags._base, bags.offsets, bags._bag_names)
         return bags
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -394,12 +437,12 @@ class Bags:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Number of instances in each bag."""
-        return self._stops - self._starts
+        return read_only(self._stops - self._starts)
 
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where each bag begins in `instances`, and their number at the end."""
-        return _build.offsets_of(self.sizes)
+        return read_only(_build.offsets_of(self.sizes))
 
     @property
     def is_sparse(self) -> bool:
@@ -460,7 +503,7 @@ class Bags:
         if values is None:
             return None
         span = self._contiguous_span()
-        return values[span] if span is not None else values[self._row_index()]
+        return read_only(values[span if span is not None else self._row_index()])
 
     def _rows_of(self, matrix: Matrix) -> Matrix:
         span = self._contiguous_span()
@@ -490,7 +533,7 @@ class Bags:
         """Return a bag's instance matrix (for an int) or a selection of bags (for the rest)."""
         if isinstance(key, tuple):  # scikit-learn asks for (rows, ...)
             key, *others = key or (slice(None),)
-            if any(not (other is Ellipsis or other == slice(None)) for other in others):
+            if any(other is not Ellipsis and not _is_whole(other) for other in others):
                 msg = "Bags are selected along one axis: bags[rows]. Got a second index."
                 raise IndexError(msg)
         if isinstance(key, int | np.integer):
@@ -503,10 +546,10 @@ class Bags:
     def _select(self, key: Any) -> "Bags":
         return Bags._trusted(
             self._base,
-            self._starts[key],
-            self._stops[key],
-            None if self._bag_names is None else self._bag_names[key],
-            None if self._labels is None else self._labels[key],
+            read_only(self._starts[key]),
+            read_only(self._stops[key]),
+            None if self._bag_names is None else read_only(self._bag_names[key]),
+            None if self._labels is None else read_only(self._labels[key]),
             self._instance_names,
             self._instance_labels,
             self._feature_names,
@@ -547,6 +590,7 @@ class Bags:
                 f"{base.shape[0]} came back."
             )
             raise InvalidBagsError(msg)
+        _build.check_width(base)
         _build.check_finite(base, self.offsets, self._bag_names)
         names = _build.as_names("feature_names", feature_names, base.shape[1])
         return self._with_instances(base, names)
@@ -595,15 +639,20 @@ class Bags:
 
     def __sizeof__(self) -> int:
         """Bytes in memory, the shared instance matrix included unless it is in a file."""
-        arrays = [getattr(self, name) for name in self.__slots__ if name != "_base"]
-        total = object.__sizeof__(self) + sum(int(a.nbytes) for a in arrays if a is not None)
+        arrays = [pack_array(array) for array in self._small_arrays().values()]
+        own = sum(int(array.nbytes) for array in arrays if isinstance(array, np.ndarray))
+        total = object.__sizeof__(self) + own
         return total if self.is_memory_mapped else total + _matrix.matrix_bytes(self._base)
+
+    def _small_arrays(self) -> dict[str, NDArray[Any] | None]:
+        names = (name for name in Bags.__slots__ if name not in ("__weakref__", "_base"))
+        return {name: getattr(self, name) for name in names}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a memory map as the path of its file, and a selection as what it selects."""
         covers_half = 2 * self.n_instances >= self._base.shape[0]
         kept = self if covers_half or self.is_memory_mapped else self.compact()
-        arrays = {name: getattr(kept, name) for name in kept.__slots__ if name != "_base"}
+        arrays = {name: pack_array(array) for name, array in kept._small_arrays().items()}
         return _rebuild, (pack_matrix(kept._base), arrays)
 
     def __repr__(self) -> str:
@@ -620,17 +669,22 @@ class Bags:
 def _rebuild(packed: Any, arrays: dict[str, Any]) -> Bags:
     bags = object.__new__(Bags)
     bags._base = unpack_matrix(packed)
-    for name, value in arrays.items():
-        setattr(bags, name, value)
+    for name, packed_array in arrays.items():
+        setattr(bags, name, unpack_array(packed_array))
     return bags
+
+
+def _is_whole(key: Any) -> bool:
+    return isinstance(key, slice) and key == slice(None)
 
 
 def _concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     present = [array for array in arrays if array is not None]
-    return np.concatenate(present) if len(present) == len(arrays) else None
+    return read_only(np.concatenate(present)) if len(present) == len(arrays) else None
 
 
-def _common_names(names: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+def common_names(names: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return the names if all have the same, else None."""
     first = names[0]
     if first is None:
         return None

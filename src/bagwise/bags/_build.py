@@ -1,6 +1,6 @@
 """From what users have to matrix and offsets, and the errors for what is not bags."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return offsets
 
 
-def describe_bag(bag: int, names: NDArray[Any] | None) -> str:
-    """Name a bag as messages do: its position, and its name if it has one."""
-    return f"bag {bag}" if names is None else f"bag {bag} ({str(names[bag])!r})"
+def describe_bag(bag: int, names: NDArray[Any] | None, first: int = 0) -> str:
+    """Name a bag as messages do: its position, counted from ``first``, and its name if any."""
+    number = f"bag {first + bag}"
+    return number if names is None else f"{number} ({str(names[bag])!r})"
 
 
 def _listed(bags: Sequence[int]) -> str:
@@ -35,7 +36,7 @@ def _listed(bags: Sequence[int]) -> str:
 
 def check_offsets(offsets: ArrayLike, n_instances: int) -> NDArray[np.int64]:
     """Return the offsets as int64, or say what is wrong with them."""
-    given = np.asarray(offsets)
+    given = _as_array("offsets", offsets)
     if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
         msg = (
             "offsets must be a 1-D array of integers, one more than there are bags. "
@@ -49,15 +50,15 @@ def check_offsets(offsets: ArrayLike, n_instances: int) -> NDArray[np.int64]:
             f"Got {bounds[0]} and {bounds[-1]}."
         )
         raise InvalidBagsError(msg)
-    sizes = np.diff(bounds)
-    if (sizes < 0).any():
-        bag = int(np.argmax(sizes < 0))
+    falls = bounds[1:] < bounds[:-1]  # not by their difference: that can overflow
+    if falls.any():
+        bag = int(np.argmax(falls))
         msg = (
             f"offsets must not fall: bag {bag} would begin at row {bounds[bag]} and end at row "
             f"{bounds[bag + 1]}."
         )
         raise InvalidBagsError(msg)
-    refuse_empty(sizes)
+    refuse_empty(np.diff(bounds))
     bounds.flags.writeable = False
     return bounds
 
@@ -70,10 +71,24 @@ def refuse_empty(sizes: NDArray[np.int64]) -> None:
         raise InvalidBagsError(msg)
 
 
+def check_width(matrix: Matrix) -> None:
+    """Raise if instances have no features."""
+    if matrix.shape[1] == 0:
+        msg = "Instances need at least one feature. Got a matrix with 0 columns."
+        raise InvalidBagsError(msg)
+
+
 def check_finite(
-    matrix: Matrix, offsets: NDArray[np.int64], names: NDArray[Any] | None = None
+    matrix: Matrix,
+    offsets: NDArray[np.int64],
+    names: NDArray[Any] | None = None,
+    *,
+    first: int = 0,
 ) -> None:
-    """Raise if a value is NaN or infinite, naming bag, instance and feature."""
+    """Raise if a value is NaN or infinite, naming bag, instance and feature.
+
+    The first of these bags has the number ``first``.
+    """
     found = first_nonfinite(matrix)
     if found is None:
         return
@@ -81,17 +96,25 @@ def check_finite(
     bag = int(np.searchsorted(offsets, row, side="right")) - 1
     value = "NaN" if np.isnan(matrix[row, column]) else "infinity"
     msg = (
-        f"Instances must be finite: {describe_bag(bag, names)} holds {value} at instance "
+        f"Instances must be finite: {describe_bag(bag, names, first)} holds {value} at instance "
         f"{row - offsets[bag]}, feature {column}."
     )
     raise InvalidBagsError(msg)
+
+
+def _as_array(what: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        msg = f"{what} must be an array. Got lists of different lengths."
+        raise InvalidBagsError(msg) from error
 
 
 def as_names(what: str, names: ArrayLike | None, length: int) -> NDArray[Any] | None:
     """Return names as an array of strings of the right length."""
     if names is None:
         return None
-    array = np.asarray(names)
+    array = _as_array(what, names)
     if array.dtype.kind != "U":
         array = np.asarray(array, dtype=np.str_)
     return _checked_length(what, array, length, (1,))
@@ -101,10 +124,10 @@ def as_labels(what: str, labels: ArrayLike | None, length: int) -> NDArray[Any] 
     """Return labels as an array of numbers or strings of the right length."""
     if labels is None:
         return None
-    array = np.asarray(labels)
+    array = _as_array(what, labels)
     if array.dtype == object:  # as data frames hold strings
         kinds = {type(item) for item in array.ravel()}
-        array = array.astype(np.str_) if kinds <= {str} else np.array(array.tolist())
+        array = array.astype(np.str_) if kinds <= {str} else _as_array(what, array.tolist())
     if array.dtype.kind not in "biufU":
         msg = f"{what} must be numbers, booleans or strings. Got dtype {array.dtype}."
         raise InvalidBagsError(msg)
@@ -150,8 +173,9 @@ def as_selector(key: Any, n_bags: int) -> Any:
 # --------------------------------------------------------------------------- lists and arrays
 
 
-def stack_list(arrays: Sequence[Any]) -> tuple[Matrix, NDArray[np.int64]]:
+def stack_list(arrays: Iterable[Any]) -> tuple[Matrix, NDArray[np.int64]]:
     """Stack a sequence of matrices, one a bag; all that is wrong with them in one message."""
+    arrays = list(arrays)
     matrices: list[Matrix] = []
     problems: list[str] = []
     for i, array in enumerate(arrays):
@@ -161,7 +185,7 @@ def stack_list(arrays: Sequence[Any]) -> tuple[Matrix, NDArray[np.int64]]:
             problems.append(str(error))
         else:
             matrices.append(matrix)
-    if len(arrays) == 0:
+    if not arrays:
         problems.append("A list of bags needs at least one bag.")
     empty = [i for i, m in enumerate(matrices) if m.shape[0] == 0]
     if empty and not problems:
@@ -170,7 +194,8 @@ def stack_list(arrays: Sequence[Any]) -> tuple[Matrix, NDArray[np.int64]]:
         )
     widths = np.array([matrix.shape[1] for matrix in matrices])
     if len(widths) and not problems:
-        usual = int(np.bincount(widths).argmax())
+        values, counts = np.unique(widths, return_counts=True)
+        usual = int(values[counts.argmax()])
         odd = np.flatnonzero(widths != usual)
         if len(odd):
             problems.append(
@@ -192,7 +217,7 @@ def flatten_array(array: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     n_bags, size, n_features = cube.shape
     if size == 0 and n_bags:
         refuse_empty(np.zeros(n_bags, dtype=np.int64))
-    return cube.reshape(-1, n_features), np.arange(n_bags + 1, dtype=np.int64) * size
+    return cube.reshape(n_bags * size, n_features), np.arange(n_bags + 1, dtype=np.int64) * size
 
 
 # --------------------------------------------------------------------------------- bag ids
@@ -210,7 +235,7 @@ class Groups:
         """Bring an array about the rows into the order of the bags."""
         if values is None:
             return None
-        array = np.asarray(values)
+        array = _as_array(what, values)
         if array.ndim == 0 or len(array) != self.offsets[-1]:
             msg = f"{what} must have one entry per row, {self.offsets[-1]}. Got {array.shape}."
             raise InvalidBagsError(msg)
@@ -222,13 +247,14 @@ class Groups:
         if rows is None:
             return None
         first = rows[self.offsets[:-1]]
-        differs = rows != np.repeat(first, np.diff(self.offsets), axis=0)
+        expected = np.repeat(first, np.diff(self.offsets), axis=0)
+        differs = (rows != expected) & ((rows == rows) | (expected == expected))  # NaN is NaN
         if differs.any():
             row = int(np.argwhere(differs)[0, 0])
             bag = int(np.searchsorted(self.offsets, row, side="right")) - 1
             msg = (
                 f"{what} must not vary inside a bag: {describe_bag(bag, self.names)} has "
-                f"{first[bag]!r} and {rows[row]!r}."
+                f"{np.asarray(first[bag]).tolist()!r} and {np.asarray(rows[row]).tolist()!r}."
             )
             raise InvalidBagsError(msg)
         return np.asarray(first)
@@ -236,7 +262,7 @@ class Groups:
 
 def group_rows(bag_ids: ArrayLike, n_rows: int) -> Groups:
     """Find the bags among rows in any order."""
-    ids = np.asarray(bag_ids)
+    ids = _as_array("bag_ids", bag_ids)
     if ids.ndim != 1 or len(ids) != n_rows:
         msg = f"bag_ids must have one entry per row, {n_rows}. Got shape {ids.shape}."
         raise InvalidBagsError(msg)

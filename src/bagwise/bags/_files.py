@@ -4,12 +4,16 @@ import mmap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.bags._matrix import Matrix, csr_from_parts, read_only
 from bagwise.exceptions import BagFileError
+
+#: Device and inode behind each map when it was first seen: another file may take over the name.
+_identities: WeakKeyDictionary[mmap.mmap, tuple[int, int]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,20 @@ class FileSlice:
             stat = path.stat()
         except OSError:  # unlinked since it was mapped: only the content is left
             return None
+        identity = stat.st_dev, stat.st_ino
+        if _identities.setdefault(mapped_memory, identity) != identity:
+            return None  # replaced since it was mapped
         return cls(str(path), offset, array.shape, array.dtype.str, stat.st_size, stat.st_mtime_ns)
 
     def open(self) -> NDArray[Any]:
         """Map the array again, read-only."""
-        self._check_unchanged()
+        self.check_unchanged()
         mapped: NDArray[Any] = np.memmap(
             self.path, np.dtype(self.dtype), "r", self.offset, self.shape, "C"
         )
-        return np.asarray(mapped)
+        array = np.asarray(mapped)
+        FileSlice.of(array)  # notes which file it is
+        return array
 
     def read_rows(self, start: int, stop: int) -> NDArray[Any]:
         """Read rows into memory of their own, leaving no pages of the file mapped."""
@@ -75,7 +84,8 @@ class FileSlice:
             raise BagFileError(msg)
         return rows.reshape(-1, *row_shape)
 
-    def _check_unchanged(self) -> None:
+    def check_unchanged(self) -> None:
+        """Raise if the file is gone or another than the one described."""
         try:
             stat = Path(self.path).stat()
         except OSError as error:
@@ -93,15 +103,28 @@ def _address(array: NDArray[Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
+def pack_array(array: NDArray[Any] | None) -> Any:
+    """Return what a pickle carries of an array: a file slice if it lives in a file."""
+    return None if array is None else FileSlice.of(array) or array
+
+
+def unpack_array(packed: Any) -> Any:
+    """Undo `pack_array`; the array is read-only, which a pickle forgets."""
+    if packed is None:
+        return None
+    return read_only(packed.open() if isinstance(packed, FileSlice) else packed)
+
+
 def pack_matrix(matrix: Matrix) -> tuple[Any, ...]:
     """Return what a pickle carries of an instance matrix: file slices where it lives in files."""
     if isinstance(matrix, np.ndarray):
-        return (FileSlice.of(matrix) or matrix,)
-    parts = (matrix.data, matrix.indices, matrix.indptr)
-    return (*(FileSlice.of(part) or part for part in parts), matrix.shape)
+        return (pack_array(matrix),)
+    return (*map(pack_array, (matrix.data, matrix.indices, matrix.indptr)), matrix.shape)
 
 
 def unpack_matrix(packed: tuple[Any, ...]) -> Matrix:
     """Undo `pack_matrix`."""
-    parts: list[Any] = [part.open() if isinstance(part, FileSlice) else part for part in packed]
-    return read_only(parts[0]) if len(parts) == 1 else csr_from_parts(*parts)
+    if len(packed) == 1:
+        return unpack_array(packed[0])
+    data, indices, indptr = map(unpack_array, packed[:3])
+    return csr_from_parts(data, indices, indptr, packed[3])

@@ -1,5 +1,6 @@
 """Tables: pandas, polars and Arrow, without importing any of them before the user has."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,18 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 4096
 
 
+def is_several(name: Any) -> bool:
+    """Tell a list of columns from the name of one, which may also be a number."""
+    return not isinstance(name, str) and hasattr(name, "__len__")
+
+
 class FrameColumns:
     """The columns of a table, whichever library it is from."""
 
     def __init__(self, frame: Any) -> None:
-        names = getattr(frame, "column_names", None)  # pyarrow
-        names = getattr(frame, "columns", None) if names is None else names
+        is_lazy = hasattr(frame, "collect")
+        names = None if is_lazy else getattr(frame, "column_names", None)  # pyarrow
+        names = getattr(frame, "columns", None) if names is None and not is_lazy else names
         if names is None or not hasattr(frame, "__getitem__"):
             msg = (
                 "A pandas or polars DataFrame or a pyarrow Table is needed. "
@@ -30,18 +37,18 @@ class FrameColumns:
         self.frame = frame
         self.names: list[str] = list(names)
 
-    def others(self, *taken: str | Sequence[str] | None) -> list[str]:
+    def others(self, *taken: Any) -> list[str]:
         """Return the columns that are not taken."""
         used: set[str] = set()
         for name in taken:
-            used.update([name] if isinstance(name, str) else name or ())
+            used.update(() if name is None else name if is_several(name) else [name])
         return [name for name in self.names if name not in used]
 
-    def values(self, name: str | Sequence[str] | None) -> NDArray[Any] | None:
+    def values(self, name: Any) -> NDArray[Any] | None:
         """Return a column as an array, several as a matrix, none as None."""
         if name is None:
             return None
-        if not isinstance(name, str):
+        if is_several(name):
             return np.stack([self.column(one) for one in name], axis=1)
         return self.column(name)
 
@@ -63,6 +70,9 @@ class FrameColumns:
         """Return a column as an array."""
         if name not in self.names:
             msg = f"The table has no column {name!r}. It has {self.names}."
+            raise InvalidBagsError(msg)
+        if self.names.count(name) > 1:
+            msg = f"The table has {self.names.count(name)} columns {name!r}; names must be unique."
             raise InvalidBagsError(msg)
         return np.asarray(self.frame[name].to_numpy())
 
@@ -87,22 +97,23 @@ def to_frame(bags: "Bags", library: str) -> Any:
     instances = bags.instances
     dense = instances.toarray() if bags.is_sparse else instances
     bag_names = np.arange(len(bags)) if bags.bag_names is None else bags.bag_names
-    columns: dict[str, Any] = {"bag": np.repeat(bag_names, bags.sizes)}
+    named: list[tuple[str, Any]] = [("bag", np.repeat(bag_names, bags.sizes))]
     if bags.labels is not None:
         for name, values in _label_columns(bags.labels, bags.label_names):
-            columns[name] = np.repeat(values, bags.sizes)
+            named.append((name, np.repeat(values, bags.sizes)))
     if bags.instance_names is not None:
-        columns["instance"] = bags.instance_names
+        named.append(("instance", bags.instance_names))
     if bags.instance_labels is not None:
-        columns["instance_label"] = bags.instance_labels
+        named.append(("instance_label", bags.instance_labels))
     features = bags.feature_names
     if features is None:
         features = np.array([f"x{j}" for j in range(bags.n_features)])
-    clash = sorted(set(features.tolist()) & set(columns))
-    if clash:
-        msg = f"Features cannot be called {clash}: these columns describe bags and instances."
+    named += [(str(name), dense[:, j]) for j, name in enumerate(features)]
+    columns = dict(named)
+    if len(columns) < len(named):
+        clash = sorted(name for name, n in Counter(name for name, _ in named).items() if n > 1)
+        msg = f"The columns of a table need names of their own. Given more than once: {clash}."
         raise InvalidBagsError(msg)
-    columns.update((str(name), dense[:, j]) for j, name in enumerate(features))
     if library == "pandas":
         import pandas as pd
 
@@ -146,8 +157,12 @@ def _one_array(pa: Any, column: Any) -> Any:
     if isinstance(column, pa.Array):
         return column
     if not isinstance(column, pa.ChunkedArray):
-        column = pa.chunked_array(column)
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+        try:
+            column = pa.chunked_array(column)
+        except (TypeError, ValueError) as error:
+            msg = f"An Arrow column is needed. Got {type(column).__name__}."
+            raise InvalidBagsError(msg) from error
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _vectors_to_matrix(pa: Any, vectors: Any) -> NDArray[Any]:
@@ -161,10 +176,10 @@ def _vectors_to_matrix(pa: Any, vectors: Any) -> NDArray[Any]:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         bounds = vectors.offsets.to_numpy().astype(np.int64)
         widths = np.unique(np.diff(bounds))
-        if len(widths) != 1:
+        if len(widths) > 1:
             msg = f"Instances must have one number of features. Got {widths.tolist()}."
             raise InvalidBagsError(msg)
-        width = int(widths[0])
+        width = int(widths[0]) if len(widths) else 0
         values = vectors.values.slice(bounds[0], bounds[-1] - bounds[0])
     else:
         msg = f"An Arrow column of lists of vectors is needed. Got lists of {kind}."
@@ -176,4 +191,4 @@ def _vectors_to_matrix(pa: Any, vectors: Any) -> NDArray[Any]:
         msg = f"Features must be numbers. Got Arrow type {values.type}."
         raise InvalidBagsError(msg)
     flat = values.to_numpy(zero_copy_only=True)
-    return np.asarray(flat).reshape(-1, width)
+    return np.asarray(flat).reshape(len(vectors), width)

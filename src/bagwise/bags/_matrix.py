@@ -47,14 +47,19 @@ def csr_from_parts(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
 ) -> Matrix:
     """Put a CSR matrix together from parts known to be valid, without copying them."""
-    parts = tuple(map(read_only, (data, indices, indptr)))
-    matrix = sparse.csr_array(parts, shape=shape)
+    matrix = sparse.csr_array((data, indices, indptr), shape=shape)
+    for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
+        built = getattr(matrix, name)  # scipy copies short views, and aligns the integer types
+        setattr(matrix, name, read_only(part if built.dtype == part.dtype else built))
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
     return matrix
 
 
 def _as_numeric(data: ArrayLike, what: str) -> NDArray[Any]:
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        msg = f"{what} must not have masked values: np.asarray would uncover them."
+        raise InvalidBagsError(msg)
     try:
         array = np.asarray(data)
         if array.dtype == object:
@@ -67,11 +72,11 @@ def _as_numeric(data: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def _float_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
-    if dtype in (np.float32, np.float64):
-        return dtype.newbyteorder("=")
+    if (native := dtype.newbyteorder("=")) in (np.float32, np.float64):
+        return native
     if dtype.kind in "biu" or dtype == np.longdouble:
         return np.dtype(np.float64)
-    if dtype == np.float16:
+    if native == np.float16:
         return np.dtype(np.float32)
     msg = f"{what} must be real numbers. Got dtype {dtype}."
     raise InvalidBagsError(msg)
@@ -116,7 +121,16 @@ def row_bytes(matrix: Matrix) -> int:
     """Bytes that a row takes (on average, if sparse); at least 1."""
     if isinstance(matrix, np.ndarray):
         return max(1, int(matrix.shape[1] * matrix.itemsize))
-    return max(1, matrix_bytes(matrix) // max(1, int(matrix.shape[0])))
+    return sparse_row_bytes(int(matrix.nnz), int(matrix.shape[0]), matrix.dtype)
+
+
+def sparse_row_bytes(n_stored: int, n_rows: int, dtype: np.dtype[Any]) -> int:
+    """Bytes that a sparse row takes on average, whatever integers hold the positions.
+
+    The type of the positions changes on the way to a file and back; what is derived from this
+    number must not.
+    """
+    return 8 + n_stored * (dtype.itemsize + 4) // max(1, n_rows)
 
 
 def matrix_bytes(matrix: Matrix) -> int:
@@ -126,9 +140,9 @@ def matrix_bytes(matrix: Matrix) -> int:
     return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
 
 
-def chunk_rows(matrix: Matrix) -> int:
+def chunk_rows(bytes_per_row: int) -> int:
     """Rows that make about 4 MB: 16,384 rows of 64 float32 values."""
-    return max(1, _CHUNK_BYTES // row_bytes(matrix))
+    return max(1, _CHUNK_BYTES // bytes_per_row)
 
 
 def first_nonfinite(matrix: Matrix) -> tuple[int, int] | None:
@@ -138,7 +152,7 @@ def first_nonfinite(matrix: Matrix) -> tuple[int, int] | None:
     overflowing sum of finite values only sends us to the slow look.
     """
     values = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    step = chunk_rows(matrix) if values.ndim == 2 else _CHUNK_BYTES // values.itemsize
+    step = chunk_rows(max(1, values.nbytes // max(1, len(values))))
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(values), step):
             block = values[start : start + step]

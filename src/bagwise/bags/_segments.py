@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import ordered_map
-from bagwise.bags._matrix import Matrix, as_matrix, chunk_rows, read_only
+from bagwise.bags._matrix import Matrix, as_matrix, chunk_rows, read_only, row_bytes
 
 Bounds: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]  # starts and stops
 
 _VALUES_PER_RANGE = 2**19  # a few milliseconds of work between two looks at Ctrl-C
+_VALUES_PER_PIECE = 2**16  # longer bags are cut: columns are walked one by one, so in the cache
+_OUTPUTS_PER_READ = 8  # so many outputs of a scan cost about as much as reading the instances
 _SERIAL_VALUES = 2**15  # below this, handing work to threads costs more than it brings
 
 
@@ -128,8 +130,12 @@ def segment_logsumexp(
 
     matrix, is_vector = _as_rows(values)
     bounds = _as_bounds(starts, stops, len(matrix))
-    result = np.empty((len(bounds[0]), matrix.shape[1]), matrix.dtype)
-    _run(kernels.fill_logsumexp, [matrix], bounds, [result], n_threads)
+    pieces, first_piece = _split_long_bags(*bounds, _piece_rows(matrix))
+    result = np.empty((len(pieces[0]), matrix.shape[1]), np.float64)
+    _run(kernels.fill_logsumexp, [matrix], pieces, [result], n_threads)
+    if len(pieces[0]) > len(bounds[0]):
+        result = segment_logsumexp(result, first_piece[:-1], first_piece[1:], n_threads=1)
+    result = result.astype(matrix.dtype, copy=False)
     return result[:, 0] if is_vector else result
 
 
@@ -245,16 +251,23 @@ def scan_max(
         raise ValueError(msg)
     bias = np.ascontiguousarray(np.broadcast_to(intercept, len(weights)), dtype=matrix.dtype)
     bounds = _as_bounds(starts, stops, matrix.shape[0])
-    pieces, first_piece = _split_long_bags(*bounds, chunk_rows(matrix))
-    best = np.empty((len(pieces[0]), len(weights)), matrix.dtype)
-    where = np.empty(best.shape, np.int64)
+    n_reads = max(1, len(weights) // _OUTPUTS_PER_READ)
+    piece_rows = max(1, chunk_rows(row_bytes(matrix)) // n_reads)
+    pieces, first_piece = _split_long_bags(*bounds, piece_rows)
+    outputs = [
+        np.empty((len(pieces[0]), len(weights)), matrix.dtype),
+        np.empty((len(pieces[0]), len(weights)), np.int64),
+    ]
     if isinstance(matrix, np.ndarray):
         inputs = [matrix, weights, bias]
-        _run(kernels.fill_scan_dense, inputs, pieces, [best, where], n_threads)
+        row_work = matrix.shape[1] * n_reads
+        _run(kernels.fill_scan_dense, inputs, pieces, outputs, n_threads, row_work)
     else:
         by_feature = np.ascontiguousarray(weights.T)
         inputs = [matrix.data, matrix.indices, matrix.indptr, by_feature, bias]
-        _run(kernels.fill_scan_csr, inputs, pieces, [best, where], n_threads)
+        row_work = (1 + matrix.nnz // max(1, matrix.shape[0])) * len(weights)
+        _run(kernels.fill_scan_csr, inputs, pieces, outputs, n_threads, row_work)
+    best, where = outputs
     if len(pieces[0]) > len(bounds[0]):
         best, where = _join_pieces(best, where, pieces[0], first_piece)
     return (best[:, 0], where[:, 0]) if np.ndim(coef) == 1 else (best, where)
@@ -267,10 +280,13 @@ def _extreme(
 
     matrix, is_vector = _as_rows(values)
     bounds = _as_bounds(starts, stops, len(matrix))
-    best = np.empty((len(bounds[0]), matrix.shape[1]), matrix.dtype)
+    pieces, first_piece = _split_long_bags(*bounds, _piece_rows(matrix))
+    best = np.empty((len(pieces[0]), matrix.shape[1]), matrix.dtype)
     where = np.empty(best.shape, np.int64)
     inputs = [matrix, matrix.dtype.type(sign)]
-    _run(kernels.fill_extreme, inputs, bounds, [best, where], n_threads)
+    _run(kernels.fill_extreme, inputs, pieces, [best, where], n_threads)
+    if len(pieces[0]) > len(bounds[0]):
+        best, where = _join_pieces(best, where, pieces[0], first_piece, sign=sign)
     return (best[:, 0], where[:, 0]) if is_vector else (best, where)
 
 
@@ -328,10 +344,14 @@ def _run(
     bounds: Bounds,
     outputs: list[NDArray[Any]],
     n_threads: int | None,
+    row_work: int | None = None,
 ) -> None:
-    """Fill the outputs: ``kernel(*inputs, starts, stops, first, last, *outputs)`` over ranges."""
+    """Fill the outputs: ``kernel(*inputs, starts, stops, first, last, *outputs)`` over ranges.
+
+    ``row_work`` is what a row costs, in values read; by default its number of columns.
+    """
     starts, stops = bounds
-    work = np.cumsum(stops - starts) * max(outputs[0].shape[1], inputs[0].shape[-1])
+    work = np.cumsum(stops - starts) * max(1, row_work or outputs[0].shape[1])
     if not len(work):
         return
     n_ranges = int(work[-1]) // _VALUES_PER_RANGE + 1
@@ -348,14 +368,19 @@ def _run(
         pass
 
 
+def _piece_rows(matrix: NDArray[Any]) -> int:
+    return max(2, _VALUES_PER_PIECE // max(1, int(matrix.shape[1])))
+
+
 def _split_long_bags(
     starts: NDArray[np.int64], stops: NDArray[np.int64], rows: int
 ) -> tuple[Bounds, NDArray[np.int64]]:
     """Cut bags into pieces of at most so many rows; also tell the first piece of each bag."""
-    n_pieces = -(-(stops - starts) // rows)
+    sizes = stops - starts
+    if sizes.max(initial=0) <= rows:
+        return (starts, stops), np.arange(len(starts) + 1)
+    n_pieces = -(-sizes // rows)
     first_piece = np.concatenate([[0], np.cumsum(n_pieces)])
-    if len(starts) == first_piece[-1]:
-        return (starts, stops), first_piece
     number = np.arange(first_piece[-1]) - np.repeat(first_piece[:-1], n_pieces)
     begin = np.repeat(starts, n_pieces) + number * rows
     return (begin, np.minimum(begin + rows, np.repeat(stops, n_pieces))), first_piece
@@ -366,10 +391,12 @@ def _join_pieces(
     where: NDArray[np.int64],
     piece_starts: NDArray[np.int64],
     first_piece: NDArray[np.int64],
+    *,
+    sign: int = 1,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Take the best piece of each bag. Comparing is exact, so cutting a bag changes no bit."""
     begin, end = first_piece[:-1], first_piece[1:]
-    winner = begin[:, None] + segment_argmax(best, begin, end, n_threads=1)
+    winner = begin[:, None] + _extreme(best, begin, end, 1, sign=sign)[1]
     columns = np.arange(best.shape[1])
     shift = piece_starts[winner] - piece_starts[begin][:, None]
     return best[winner, columns], where[winner, columns] + shift

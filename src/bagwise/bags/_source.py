@@ -1,7 +1,8 @@
 """One loop for every scale: a function over chunks of bags, results combined in a fixed order."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from bagwise._threads import ordered_map, thread_count
 from bagwise.bags import _matrix
 from bagwise.bags._bags import Bags
 from bagwise.bags._files import FileSlice
-from bagwise.exceptions import MemoryLimitError
+from bagwise.exceptions import InvalidBagsError, MemoryLimitError
 
 
 def chunk_grid(bags: Bags) -> NDArray[np.int64]:
@@ -23,9 +24,18 @@ def chunk_grid(bags: Bags) -> NDArray[np.int64]:
     the instances are in memory or in a file. Sums taken along it are the same to the last bit.
     """
     offsets = bags.offsets
-    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(bags._base))
+    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(_row_bytes(bags)))
     begins = np.searchsorted(offsets[:-1], marks, side="left")
     return np.unique(np.append(begins[begins < len(bags)], [0, len(bags)]))
+
+
+def _row_bytes(bags: Bags) -> int:
+    """Bytes that an instance takes; the mean over this selection, if sparse, not over its base."""
+    base = bags._base
+    if isinstance(base, np.ndarray):
+        return _matrix.row_bytes(base)
+    n_stored = int((base.indptr[bags._stops] - base.indptr[bags._starts]).sum(dtype=np.int64))
+    return _matrix.sparse_row_bytes(n_stored, bags.n_instances, bags.dtype)
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,9 @@ class BagSource:
         max_memory: int | str | None = None,
         scratch: int = 0,
     ) -> None:
+        if not len(bags):
+            msg = "A BagSource needs at least one bag. Got a selection of none."
+            raise InvalidBagsError(msg)
         self.bags = bags
         self.grid = chunk_grid(bags)
         self._offsets = bags.offsets
@@ -115,7 +128,7 @@ class BagSource:
         """Number of chunks."""
         return len(self.grid) - 1
 
-    def map(self, function: Callable[..., Any], *broadcast: Any) -> Iterator[Any]:
+    def map(self, function: Callable[..., Any], *broadcast: Any) -> Generator[Any, None, None]:
         """Yield ``function(chunk, *broadcast)`` for each chunk, in order.
 
         Parameters
@@ -153,10 +166,10 @@ class BagSource:
             entry by entry.
         """
         combine = add_results if combine is None else combine
-        results = self.map(function, *broadcast)
-        total = next(results)
-        for result in results:
-            total = combine(total, result)
+        with closing(self.map(function, *broadcast)) as results:  # also if `combine` raises
+            total = next(results)
+            for result in results:
+                total = combine(total, result)
         return total
 
     def concatenate(self, function: Callable[..., Any], *broadcast: Any) -> Any:
@@ -181,6 +194,7 @@ class BagSource:
     def _read(self, bags: Bags) -> Bags:
         """Read the instances of a chunk into memory of its own."""
         assert self._file is not None
+        self._file.check_unchanged()
         span = bags._contiguous_span()
         if span is not None:
             rows = self._file.read_rows(span.start, span.stop)
@@ -193,7 +207,7 @@ class BagSource:
         """How many chunks may be in flight under the memory limit."""
         if self._max_memory is None:
             return None
-        per_row = _matrix.row_bytes(self.bags._base) + self._scratch
+        per_row = _row_bytes(self.bags) + self._scratch
         largest = int(np.diff(self._offsets[self.grid]).max()) * per_row
         if largest > self._max_memory:
             msg = (

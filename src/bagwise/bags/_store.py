@@ -9,8 +9,11 @@ and instance, not for the instances. It works in a folder of another name, which
 everything is on the disk: a store is whole or not there.
 """
 
+import ast
 import json
+import math
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable
@@ -18,13 +21,14 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise.bags import _build
-from bagwise.bags._bags import Bags
+from bagwise.bags._bags import Bags, common_names
+from bagwise.bags._files import pack_array
 from bagwise.bags._matrix import Matrix, as_matrix, csr_from_parts, read_only
 from bagwise.bags._source import chunk_grid
 from bagwise.exceptions import BagFileError, InvalidBagsError
@@ -35,7 +39,10 @@ _CSR_FILES = ("data", "indices", "indptr")
 _PER_BAG = ("bag_names", "labels")
 _PER_INSTANCE = ("instance_names", "instance_labels")
 _COLUMN_NAMES = ("feature_names", "label_names")
+_MAX_INT32 = 2**31 - 1
 _MAX_META_BYTES = 2**20
+_MAX_HEADER_BYTES = 2**12
+_DTYPE = re.compile(r"[<>|][biufU]\d+")
 
 
 class StoreWriter:
@@ -64,12 +71,7 @@ class StoreWriter:
         self.overwrite = overwrite
 
     def __enter__(self) -> Self:
-        if self.path.exists() and not self.overwrite:
-            msg = f"{self.path} exists. Choose another name or pass overwrite=True."
-            raise BagFileError(msg)
-        if self.path.exists() and not (self.path / "meta.json").is_file():
-            msg = f"{self.path} exists and is not a store of bags: it is left alone."
-            raise BagFileError(msg)
+        self._check_target()
         self._folder = self.path.with_name(f".{self.path.name}.partial-{secrets.token_hex(4)}")
         try:
             self._folder.mkdir()
@@ -80,6 +82,7 @@ class StoreWriter:
         self._sizes: list[NDArray[np.int64]] = []
         self._aligned: dict[str, list[NDArray[Any]]] = {}
         self._n_pieces = 0
+        self._n_bags = 0
         self._n_features: int | None = None
         self._dtype: np.dtype[Any] | None = None
         self._is_sparse = False
@@ -97,12 +100,19 @@ class StoreWriter:
         instance_labels: ArrayLike | None = None,
     ) -> None:
         """Add one bag. What is known about the first bag must be known about all."""
-        matrix = as_matrix(instances, what=f"bag {sum(map(len, self._sizes))}")
+        matrix = as_matrix(instances, what=f"bag {self._n_bags}")
+        names = None if name is None else np.array([name], dtype=np.str_)
+        if matrix.shape[0] == 0:
+            bag = _build.describe_bag(0, names, self._n_bags)
+            msg = f"Every bag needs at least one instance; {bag} has none."
+            raise InvalidBagsError(msg)
+        offsets = np.array([0, matrix.shape[0]])
+        _build.check_finite(matrix, offsets, names, first=self._n_bags)
         self.extend(
             Bags(
                 matrix,
-                [0, matrix.shape[0]],
-                bag_names=None if name is None else [name],
+                offsets,
+                bag_names=names,
                 labels=None if label is None else [label],
                 instance_names=instance_names,
                 instance_labels=instance_labels,
@@ -118,6 +128,7 @@ class StoreWriter:
             if values is not None:
                 self._aligned.setdefault(what, []).append(values)
         self._n_pieces += 1
+        self._n_bags += len(bags)
         grid = chunk_grid(bags)
         for first, last in pairwise(grid):
             self._append_rows(bags[first:last].instances)
@@ -133,12 +144,20 @@ class StoreWriter:
             if self._is_sparse:
                 self._files["indptr"].append(np.zeros(1, dtype=np.int64))
         if bags.n_features != self._n_features:
-            number = sum(map(len, self._sizes))
             msg = (
-                f"Bags must have one number of features: bag {number} has {bags.n_features}, "
-                f"those before it {self._n_features}."
+                f"Bags must have one number of features: bag {self._n_bags} has "
+                f"{bags.n_features}, those before it {self._n_features}."
             )
             raise InvalidBagsError(msg)
+        if np.result_type(bags.dtype, self._dtype) != self._dtype:
+            msg = (
+                f"A store has the type of its first bag, {self._dtype}: bag {self._n_bags} is "
+                f"{bags.dtype}, which does not fit. Convert it first."
+            )
+            raise InvalidBagsError(msg)
+        for what in _COLUMN_NAMES:  # kept where all agree, as `Bags.concatenate` does
+            if common_names([self._column_names.get(what), getattr(bags, what)]) is None:
+                self._column_names.pop(what, None)
 
     def _append_rows(self, rows: Matrix) -> None:
         assert self._dtype is not None
@@ -148,9 +167,13 @@ class StoreWriter:
             return
         sparse = _as_csr_rows(rows)
         self._files["data"].append(sparse.data.astype(self._dtype, copy=False))
-        self._files["indices"].append(sparse.indices.astype(np.int32, copy=False))
+        self._files["indices"].append(sparse.indices.astype(self._index_dtype(0), copy=False))
         self._files["indptr"].append(sparse.indptr[1:].astype(np.int64) + self._n_stored)
         self._n_stored += int(sparse.indptr[-1])
+
+    def _index_dtype(self, n_stored: int) -> type[np.signedinteger[Any]]:
+        assert self._n_features is not None
+        return np.int32 if max(self._n_features, n_stored) <= _MAX_INT32 else np.int64
 
     def __exit__(
         self,
@@ -167,9 +190,12 @@ class StoreWriter:
             shutil.rmtree(self._folder, ignore_errors=True)  # gone already if it was renamed
 
     def _finish(self) -> None:
-        if not self._sizes:
+        if not self._n_bags:
             msg = f"{self.path}: a store needs at least one bag."
             raise InvalidBagsError(msg)
+        for name in ("indices", "indptr") if self._is_sparse else ():
+            # One type for both: scipy would copy them into memory to make it so.
+            _recast(self._folder / f"{name}.npy", np.dtype(self._index_dtype(self._n_stored)))
         sizes = np.concatenate(self._sizes)
         aligned: dict[str, NDArray[Any]] = {}
         for what, pieces in self._aligned.items():
@@ -191,7 +217,21 @@ class StoreWriter:
             _write(self._folder / f"{name}.npy", partial(np.save, arr=array))
         text = json.dumps(meta, indent=1).encode()
         _write(self._folder / "meta.json", lambda file: file.write(text))
+        self._check_target()  # again: it may have appeared meanwhile
         _replace_folder(self._folder, self.path)
+
+    def _check_target(self) -> None:
+        """Raise unless the folder may be made, or replaced."""
+        if not os.path.lexists(self.path):
+            return
+        if not self.overwrite:
+            msg = f"{self.path} exists. Choose another name or pass overwrite=True."
+            raise BagFileError(msg)
+        try:
+            _read_kind(self.path)
+        except BagFileError as error:
+            msg = f"{self.path} exists and is not a store of bags: it is left alone."
+            raise BagFileError(msg) from error
 
 
 def _as_csr_rows(rows: Matrix) -> Any:
@@ -237,6 +277,18 @@ class _NpyAppender:
         self._file.close()
 
 
+def _recast(path: Path, dtype: np.dtype[Any]) -> None:
+    """Rewrite a vector in another type, a block at a time."""
+    vector = np.load(path, mmap_mode="r")
+    if vector.dtype == dtype:
+        return
+    appender = _NpyAppender(path.with_suffix(".recast"))
+    for start in range(0, max(1, len(vector)), 2**20):
+        appender.append(vector[start : start + 2**20].astype(dtype))
+    appender.close()
+    path.with_suffix(".recast").replace(path)
+
+
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
     with path.open("wb") as file:
         write(file)
@@ -248,7 +300,11 @@ def _replace_folder(new: Path, path: Path) -> None:
     if path.exists():
         old = path.with_name(f".{path.name}.replaced-{secrets.token_hex(4)}")
         path.rename(old)
-        new.rename(path)
+        try:
+            new.rename(path)
+        except BaseException:
+            old.rename(path)
+            raise
         shutil.rmtree(old, ignore_errors=True)
     else:
         new.rename(path)
@@ -271,37 +327,44 @@ def open_store(path: str | os.PathLike[str]) -> tuple[Any, ...]:
         if n_bags != meta["n_bags"]:
             msg = f"meta.json says {meta['n_bags']} bags, offsets.npy has {n_bags}."
             raise InvalidBagsError(msg)
-        aligned = {name: np.array(_map(folder, name)) for name in meta["aligned"]}
-        labels = aligned.get("labels")
+        aligned = {name: _map_aligned(folder, name) for name in meta["aligned"]}
+        labels = _build.as_labels("labels", aligned.get("labels"), n_bags)
         n_labels = 0 if labels is None or labels.ndim == 1 else labels.shape[1]
         return (
             base,
             offsets[:-1],
             offsets[1:],
             _build.as_names("bag_names", aligned.get("bag_names"), n_bags),
-            _build.as_labels("labels", labels, n_bags),
+            labels,
             _build.as_names("instance_names", aligned.get("instance_names"), n_instances),
             _build.as_labels("instance_labels", aligned.get("instance_labels"), n_instances),
             _build.as_names("feature_names", aligned.get("feature_names"), n_features),
             _build.as_names("label_names", aligned.get("label_names"), n_labels),
         )
     except InvalidBagsError as error:
-        raise _bad(folder, str(error)) from error
+        raise _bad(folder, str(error).rstrip(".")) from error
+
+
+def _read_kind(folder: Path) -> dict[str, Any]:
+    """Read what says that a folder is a store, of any release."""
+    file = folder / "meta.json"
+    try:
+        if file.stat().st_size > _MAX_META_BYTES:
+            msg = f"it is larger than {_MAX_META_BYTES} bytes"
+            raise ValueError(msg)
+        meta = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise _bad(folder, f"meta.json cannot be read ({error})") from error
+    if not isinstance(meta, dict) or meta.get("kind") != "bagwise.bags":
+        raise _bad(folder, "meta.json does not describe bags")
+    return meta
 
 
 def _read_meta(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         msg = f"{folder} does not exist."
         raise FileNotFoundError(msg)
-    file = folder / "meta.json"
-    try:
-        if file.stat().st_size > _MAX_META_BYTES:
-            raise _bad(folder, "meta.json is too large")
-        meta = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise _bad(folder, f"meta.json cannot be read ({error})") from error
-    if not isinstance(meta, dict) or meta.get("kind") != "bagwise.bags":
-        raise _bad(folder, "meta.json does not describe bags")
+    meta = _read_kind(folder)
     if meta.get("format") != _FORMAT:
         raise _bad(
             folder,
@@ -320,10 +383,63 @@ def _read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _map(folder: Path, name: str) -> NDArray[Any]:
+    """Map a ``.npy`` file of plain numbers or text that is exactly as long as it says."""
+    path = folder / f"{name}.npy"
     try:
-        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, TypeError, EOFError, SyntaxError) as error:
+        with path.open("rb") as file:
+            dtype, shape, order = _read_npy_header(file)
+            start, end = file.tell(), file.seek(0, os.SEEK_END)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        if end - start != n_bytes:
+            msg = f"{n_bytes} bytes of values are announced and {end - start} are there"
+            raise ValueError(msg)
+        array = np.asarray(np.memmap(path, dtype, "r", start, shape, order))
+    except (OSError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise _bad(folder, f"{name}.npy cannot be read ({error})") from error
+    pack_array(array)  # notes which file it is, before it may be replaced
+    return array
+
+
+def _read_npy_header(
+    file: BinaryIO,
+) -> tuple[np.dtype[Any], tuple[int, ...], Literal["C", "F"]]:
+    """Read the header of a ``.npy`` file.
+
+    ``np.load`` also opens zip files, and lets shapes overflow and odd headers raise what they
+    like. Here the little that a store needs is read, and the rest is a ValueError or SyntaxError.
+    """
+    major, minor = np.lib.format.read_magic(file)
+    if (major, minor) not in ((1, 0), (2, 0), (3, 0)):
+        msg = f"version {major}.{minor} of the format is not known"
+        raise ValueError(msg)
+    length = int.from_bytes(file.read(2 if major == 1 else 4), "little")
+    if length > _MAX_HEADER_BYTES:
+        msg = f"its header of {length} bytes is too long"
+        raise ValueError(msg)
+    header = ast.literal_eval(file.read(length).decode("latin1").strip())
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
+        msg = "its header is not that of an array"
+        raise ValueError(msg)
+    descr, shape, is_fortran = header["descr"], header["shape"], header["fortran_order"]
+    if not isinstance(descr, str) or not _DTYPE.fullmatch(descr):
+        msg = f"it must hold numbers or text, not {descr!r}"
+        raise ValueError(msg)
+    is_shape = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
+    if not is_shape or len(shape) > 2 or not isinstance(is_fortran, bool):
+        msg = f"its shape {shape!r} is not one"
+        raise ValueError(msg)
+    return np.dtype(descr), shape, "F" if is_fortran else "C"
+
+
+def _map_aligned(folder: Path, name: str) -> NDArray[Any]:
+    """Map names or labels; text is checked, as numpy crashes on characters that do not exist."""
+    array = _map(folder, name)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise _bad(folder, f"{name}.npy holds characters that do not exist")
+    return array
 
 
 def _as_dense(folder: Path, array: NDArray[Any], meta: dict[str, Any]) -> Matrix:
@@ -343,10 +459,15 @@ def _as_csr(folder: Path, parts: list[NDArray[Any]], meta: dict[str, Any]) -> Ma
         raise _bad(folder, "data.npy, indices.npy and indptr.npy do not fit together")
     if indptr.dtype.kind != "i" or indptr[0] != 0 or indptr[-1] != len(data):
         raise _bad(folder, "indptr.npy does not fit data.npy")
-    if (np.diff(indptr) < 0).any():
+    if (indptr[1:] < indptr[:-1]).any():  # not by their difference: that can overflow
         raise _bad(folder, "indptr.npy falls")
     if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
         raise _bad(folder, f"indices.npy points outside the {n_columns} features")
+    rises = indices[1:] > indices[:-1]
+    inner_bounds = indptr[(indptr > 0) & (indptr < len(indices))]
+    rises[inner_bounds - 1] = True
+    if not rises.all():
+        raise _bad(folder, "indices.npy must rise inside each row")
     return csr_from_parts(data, indices, indptr, (n_rows, n_columns))
 
 

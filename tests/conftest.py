@@ -1,0 +1,35 @@
+"""Shared by all tests: hypothesis without a clock, and the classic data sets where they are."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "bagwise",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=int(os.environ.get("BAGWISE_EXAMPLES", "100")),
+    suppress_health_check=[HealthCheck.too_slow],  # it looks at the clock
+)
+settings.load_profile("bagwise")
+
+
+@pytest.fixture(scope="session")
+def load_set():
+    """Return a function that loads a set of $BAGWISE_DATA by name, or skips the test."""
+
+    def load(name):
+        folder = os.environ.get("BAGWISE_DATA")
+        if folder is None:
+            pytest.skip("BAGWISE_DATA does not say where the data sets are")
+        path = Path(folder) / f"{name}.npz"
+        if not path.is_file():
+            pytest.skip(f"{path} is not there")
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    return load
