@@ -6,7 +6,6 @@ The peak of memory under ``max_memory`` is taken in a fresh process that only re
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,15 +28,16 @@ def product(chunk):
     return chunk.instances.T @ chunk.instances
 
 
-def best_of(function, repeats):
-    """Return the shortest time of several calls, in seconds, and the last result."""
-    result = function()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+def in_turn(function, sources, repeats):
+    """Return the shortest time for each source, and the results; they take turns."""
+    results = [function(source) for source in sources]
+    times = np.full((repeats, len(sources)), np.inf)
+    for i in range(repeats):
+        for j, source in enumerate(sources):
+            start = time.perf_counter()
+            results[j] = function(source)
+            times[i, j] = time.perf_counter() - start
+    return times.min(axis=0), results
 
 
 def write(path, n_rows):
@@ -76,8 +76,7 @@ def compare(path, repeats):
             ),
         }
         for name, function in rows.items():
-            in_memory, expected = best_of(lambda: function(memory), repeats)  # noqa: B023
-            on_map, got = best_of(lambda: function(mapped), repeats)  # noqa: B023
+            (in_memory, on_map), (expected, got) = in_turn(function, (memory, mapped), repeats)
             same = all(a.tobytes() == b.tobytes() for a, b in zip(got, expected, strict=True))
             assert same, "memory and map differ"
             print(
@@ -87,16 +86,24 @@ def compare(path, repeats):
     print("The same bits in memory and on the map.")
 
 
+def peak_memory():
+    """Return the largest resident memory so far, in kB: of this program, not of its parent."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    raise OSError("this benchmark reads /proc/self/status, which is not there")
+
+
 def peak_of_a_reduce(path, limit):
     """Run in a process of its own: print by how much a reduce raised the peak of memory."""
     source = BagSource(Bags.open(path), max_memory=limit or None)
     warm = BagSource(Bags(np.ones((100, WIDTH), np.float32), [0, 100]))
     warm.reduce(product)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     start = time.perf_counter()
     source.reduce(product)
     seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    after = peak_memory()
     print(f"{before / 1e3:.0f} MB before, +{(after - before) / 1e3:.0f} MB; {seconds:.2f} s")
 
 

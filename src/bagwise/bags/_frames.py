@@ -36,6 +36,7 @@ class FrameColumns:
             raise InvalidBagsError(msg)
         self.frame = frame
         self.names: list[str] = list(names)
+        self._counts = Counter(self.names)
 
     def others(self, *taken: Any) -> list[str]:
         """Return the columns that are not taken."""
@@ -68,11 +69,12 @@ class FrameColumns:
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column as an array."""
-        if name not in self.names:
+        count = self._counts[name]
+        if count == 0:
             msg = f"The table has no column {name!r}. It has {self.names}."
             raise InvalidBagsError(msg)
-        if self.names.count(name) > 1:
-            msg = f"The table has {self.names.count(name)} columns {name!r}; names must be unique."
+        if count > 1:
+            msg = f"The table has {count} columns {name!r}; names must be unique."
             raise InvalidBagsError(msg)
         return np.asarray(self.frame[name].to_numpy())
 

@@ -43,7 +43,7 @@ def fill_extreme(values, sign, starts, stops, first, last, best, where):
 def fill_sum(values, starts, stops, first, last, total):
     """Write the sum of each bag and column, accumulated in float64."""
     n_columns = values.shape[1]
-    if n_columns == 1:  # a third of the time: the sum stays in a register
+    if n_columns == 1:  # half the time: the sum stays in a register
         for i in range(first, last):
             alone = 0.0
             for r in range(starts[i], stops[i]):
