@@ -45,7 +45,7 @@ def dual_value(gram, sign, alpha):
 
 def bench_svm():
     print("SVM dual on a precomputed Gram matrix, one thread: seconds, steps, dual value")
-    print("'again': ours from the solution at 0.8 C")
+    print("'again': ours from that solution, after a twentieth of the positive rows has gone")
     header = f"{'data':>9} {'n':>5} {'C':>6} {'tol':>6} | {'libsvm':>8} {'steps':>7} {'dual':>17}"
     print(f"{header} | {'ours':>8} {'steps':>7} {'dual':>17} {'residual':>8} | ratio | again")
     for name in DATASETS:
@@ -54,23 +54,24 @@ def bench_svm():
         solve_svm_dual(gram, sign, 1.0)  # compiles
         for cost in (0.1, 1.0, 100.0):
             for tol in (1e-3, 1e-6):
-                model = SVC(C=cost, kernel="precomputed", tol=tol, cache_size=1000)
-                theirs, model = best_time(lambda model=model: model.fit(gram, sign))
-                alpha = np.zeros(len(sign))
-                alpha[model.support_] = np.abs(model.dual_coef_[0])
+                bench_problem(name, gram, sign, cost, tol)
 
-                def ours(cost=cost, tol=tol, alpha0=None):
-                    return solve_svm_dual(gram, sign, cost, tol=tol, alpha0=alpha0)
 
-                seconds, result = best_time(ours)
-                start = ours(0.8 * cost).x
-                again, _ = best_time(lambda ours=ours, start=start: ours(alpha0=start))
-                print(
-                    f"{name:>9} {len(sign):>5} {cost:>6g} {tol:>6g} "
-                    f"| {theirs:8.4f} {model.n_iter_[0]:>7} {dual_value(gram, sign, alpha):17.10f} "
-                    f"| {seconds:8.4f} {result.n_iter:>7} {result.lower_bound:17.10f} "
-                    f"{result.residual:8.0e} | {theirs / seconds:4.1f}x | {again:.4f}"
-                )
+def bench_problem(name, gram, sign, cost, tol):
+    model = SVC(C=cost, kernel="precomputed", tol=tol, cache_size=1000)
+    theirs, _ = best_time(lambda: model.fit(gram, sign))
+    alpha = np.zeros(len(sign))
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    ours, result = best_time(lambda: solve_svm_dual(gram, sign, cost, tol=tol))
+    changed = np.full(len(sign), cost)
+    changed[np.flatnonzero(sign > 0)[::20]] = 0.0
+    again, _ = best_time(lambda: solve_svm_dual(gram, sign, changed, tol=tol, alpha0=result.x))
+    print(
+        f"{name:>9} {len(sign):>5} {cost:>6g} {tol:>6g} "
+        f"| {theirs:8.4f} {model.n_iter_[0]:>7} {dual_value(gram, sign, alpha):17.10f} "
+        f"| {ours:8.4f} {result.n_iter:>7} {result.lower_bound:17.10f} "
+        f"{result.residual:8.0e} | {theirs / ours:4.1f}x | {again:.4f}"
+    )
 
 
 def bench_set_kernel():

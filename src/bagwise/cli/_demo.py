@@ -14,7 +14,6 @@ The object that ``--json`` prints::
      "report": {"path": str, "bytes": int}, "seconds": float}
 """
 
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._output import CommandError, Output, number
+from bagwise.cli._certificates import certificate_json
+from bagwise.cli._files import check_writable
+from bagwise.cli._output import Output, number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,7 +61,7 @@ def run_demo(output: Output, path: Path, seed: int) -> None:
     seed : int
         Seed of the bags and the folds.
     """
-    _check_writable(path)
+    check_writable(path)
     started = time.perf_counter()
     with output.progress.status("Loading ..."):
         from bagwise.datasets import load_digit_bags
@@ -119,23 +120,6 @@ def run_demo(output: Output, path: Path, seed: int) -> None:
             "seconds": round(seconds, 3),
         },
     )
-
-
-def _check_writable(path: Path) -> None:
-    """Find out before the work, not after it, that the report cannot be written."""
-    folder = path.parent
-    if path.is_dir():
-        msg = f"--output {path} is a folder; name a file."
-        raise CommandError(msg, code="output", where=str(path))
-    if not folder.is_dir():
-        msg = f"the folder {folder} of --output does not exist."
-        raise CommandError(msg, code="output", where=str(path))
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        msg = f"the folder {folder} of --output cannot be written to: {error.strerror}."
-        raise CommandError(msg, code="output", where=str(path)) from error
 
 
 def _classifiers() -> list[tuple[str, type[Any]]]:
@@ -275,7 +259,7 @@ def _summary(card: "MethodCard", path: Path, size: int) -> str:
 
 
 def _as_json(contender: _Contender) -> dict[str, Any]:
-    card, result = contender.card, contender.card.certificate
+    card = contender.card
     return {
         "name": card.name,
         "parameters": contender.parameters,
@@ -284,14 +268,5 @@ def _as_json(contender: _Contender) -> dict[str, Any]:
         "key_success": card.key_success,
         "cv_accuracy": card.cv_accuracy,
         "fit_seconds": card.fit_seconds,
-        "certificate": None
-        if result is None
-        else {
-            "status": str(result.status),
-            "objective": number(result.objective),
-            "lower_bound": number(result.lower_bound),
-            "gap": number(result.gap),
-            "n_iter": result.n_iter,
-            "solve_seconds": result.solve_time,
-        },
+        "certificate": certificate_json(card.certificate),
     }

@@ -23,7 +23,7 @@ def gaussian_exponent(
         norm = left[i]
         for j in range(row.shape[0]):
             squared = norm + right[j] - (row[j] + row[j])
-            row[j] = -gamma * (squared if squared > zero else zero)
+            row[j] = -gamma * (zero if squared < zero else squared)  # NaN stays: it is not 0
 
 
 @compiled

@@ -87,10 +87,12 @@ class InstanceKernel:
 
         def fill(tile: tuple[slice, slice]) -> None:
             rows, columns = tile
-            a, b = converted(A[rows], dtype), converted(B[columns], dtype)
+            on_diagonal = symmetric and rows == columns
+            a = converted(A[rows], dtype)
+            b = a if on_diagonal else converted(B[columns], dtype)
             block = self.block(a, b, left[rows], right[columns])
             out[rows, columns] = block
-            if symmetric and rows == columns:
+            if on_diagonal:
                 square = out[rows, rows]
                 lower = np.tril_indices(len(square), -1)
                 square[lower] = square.T[lower]
@@ -128,6 +130,9 @@ class InstanceKernel:
         """
         A, B = canonical_rows(A), canonical_rows(B)
         check_widths(A, B)
+        if coef.ndim != 2 or coef.shape[1] != B.shape[0]:
+            msg = f"coef must have shape (n_outputs, {B.shape[0]}). Got {coef.shape}."
+            raise ValueError(msg)
         dtype = common_dtype(A, B)
         right = self.norms(B, dtype)
         out = np.zeros((A.shape[0], coef.shape[0]))
@@ -327,13 +332,14 @@ def resolve_gamma(
         msg = f'gamma must be a number, "scale", "median" or "auto". Got {gamma!r}.'
         raise ValueError(msg)
     if gamma == "auto":
-        return 1.0 / X.shape[1]
+        return float(1.0 / X.shape[1])
     X = canonical_rows(X)
     weight = np.ones(X.shape[0]) if row_weight is None else np.asarray(row_weight, np.float64)
-    if weight.shape != (X.shape[0],) or not (weight > 0).any():
+    if weight.shape != (X.shape[0],) or not (weight >= 0).all() or not weight.any():
         msg = (
-            f"row_weight must give a weight to each of {X.shape[0]} rows, one of them above 0. "
-            f"Got shape {weight.shape} with maximum {weight.max(initial=-np.inf)}."
+            f"row_weight must give a weight to each of {X.shape[0]} rows, none below 0 and one "
+            f"above. Got shape {weight.shape} with minimum {weight.min(initial=np.inf)} and "
+            f"maximum {weight.max(initial=-np.inf)}."
         )
         raise ValueError(msg)
     spread: float = X.shape[1] * _variance(X, weight) if gamma == "scale" else _median(X, weight)
@@ -381,9 +387,11 @@ def _median(X: Matrix, weight: NDArray[np.float64]) -> float:
     hashes = np.concatenate([_row_hashes(X[rows]) for rows in _row_passes(X)])
     present = np.flatnonzero(weight > 0)
     _, first = np.unique(hashes[present], return_index=True)  # sorted by hash
-    picked = X[np.sort(present[first[:_MEDIAN_ROWS]])].astype(np.float64)
+    picked = X[present[first[:_MEDIAN_ROWS]]].astype(np.float64)
     if picked.shape[0] < 2:
         return 0.0
+    if not sp.issparse(picked):
+        picked -= picked.mean(axis=0)  # far from the origin, products would drown the distances
     norms = squared_norms(picked)
     products = InstanceKernel("linear").gram(picked, n_threads=1)
     i, j = np.triu_indices(len(norms), 1)

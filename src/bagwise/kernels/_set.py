@@ -103,7 +103,7 @@ def set_self(
     if kernel.name == "linear":
         return kernel.diagonal(side.feature_sums())
     dtype = common_dtype(side.matrix)
-    out = np.empty(len(side.starts))
+    out = np.zeros(len(side.starts))
 
     def inside(bags: slice) -> NDArray[np.float64]:
         # Neighbouring bags share a block: one product for all of them, of which only the squares
@@ -114,11 +114,11 @@ def set_self(
         return _block_sums(kernel, part, part, rows, rows, norms, norms).diagonal()
 
     groups = list(side.groups(_GROUP))
-    small = [bags for bags in groups if side.select(bags).length <= _GROUP]
-    for bags, values in zip(
-        small, ordered_map(inside, small, n_threads=kernel.threads(n_threads)), strict=True
-    ):
-        out[bags] = values
+    small = [bags for bags in groups if 0 < side.select(bags).length <= _GROUP]
+    sums = ordered_map(inside, small, n_threads=kernel.threads(n_threads))
+    for bags, values in zip(small, sums, strict=True):
+        part = side.select(bags)
+        out[bags][part.bags(slice(0, part.length))] = values  # bags without rows are left out
     for bags in groups:
         part = side.select(bags)
         if part.length > _GROUP:
@@ -288,11 +288,12 @@ def _block_sums(
     from bagwise.kernels._block_kernels import segment_sums
 
     dtype = left_norms.dtype
+    on_diagonal = left is right and rows == columns
     row_index, column_index = left.index(rows), right.index(columns)
     a = converted(left.matrix[row_index], dtype)
-    b = converted(right.matrix[column_index], dtype)
+    b = a if on_diagonal else converted(right.matrix[column_index], dtype)
     block = kernel.block(a, b, left_norms, right_norms)
-    if left is right and rows == columns:
+    if on_diagonal:
         np.fill_diagonal(block, kernel.diagonal(a))
     return segment_sums(
         block,

@@ -21,8 +21,10 @@ _WHOLE = 1024  # up to so many rows, all of them are worked on at once
 _SMALLEST_SET, _LARGEST_SET = 512, 4096  # rows of a working set
 _LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
 _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
-_POLISH_ATTEMPTS = 8
+_EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
+_POLISH_ATTEMPTS = 5
 _LOSSES = 3  # times that rounding may stop the pair steps
+_BLURRED = 100.0  # of tol: if ``v`` is not even known so well, slow steps are given up
 _RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
 
@@ -157,7 +159,6 @@ class _State:
         self.flat = max(1e-12 * float(np.abs(self.diagonal).max()), 1e-200)
         self.lower = np.where(self.sign < 0, -self.cost, 0.0)
         self.upper = np.where(self.sign > 0, self.cost, 0.0)
-        self.warm = alpha0 is not None
         if alpha0 is None:
             self.beta = np.zeros(n)
         else:
@@ -186,7 +187,15 @@ class _State:
             subtract_rows(self.gram, piece, factor[piece], self.v)
 
     def refresh(self) -> None:
-        """Compute ``v`` from scratch, after taking the drift out of the equality constraint."""
+        """Compute ``v`` from scratch.
+
+        Before, rounding is taken out of the point: a row that only rounding keeps from a bound goes
+        there (or it would fix the intercept), and the signs balance again.
+        """
+        hair = 16.0 * np.finfo(np.float64).eps * np.abs(self.beta).max()
+        below, above = self.beta - self.lower, self.upper - self.beta
+        np.copyto(self.beta, self.lower, where=(below <= hair) & (below <= above))
+        np.copyto(self.beta, self.upper, where=(above <= hair) & (above < below))
         free = self.free
         if free.any():
             room = np.where(free, np.minimum(self.upper - self.beta, self.beta - self.lower), -1.0)
@@ -215,6 +224,21 @@ class _State:
     def violation(self) -> float:
         highest, lowest = self.interval()
         return highest - lowest
+
+    @property
+    def n_breaking(self) -> int:
+        """Return how many rows violate a condition nearly as much as the worst one."""
+        highest, lowest = self.interval()
+        fifth = 0.2 * (highest - lowest)
+        grows = (self.beta < self.upper) & (self.v > highest - fifth)
+        shrinks = (self.beta > self.lower) & (self.v < lowest + fifth)
+        return int(np.count_nonzero(grows | shrinks))
+
+    @property
+    def rounding(self) -> float:
+        """Return how exactly ``v`` can be known."""
+        terms = np.abs(self.beta) @ np.abs(self.diagonal) + np.abs(self.goal).max()
+        return float(np.finfo(np.float64).eps * terms)
 
     @property
     def dual(self) -> float:
@@ -295,10 +319,20 @@ class _WorkingSet:
         return float((self.v + self.grow).max() + (self.shrink - self.v).max())
 
     @property
-    def slice_steps(self) -> int:
-        return max(1, int(_SLICE_SECONDS / (4e-7 + 1.2e-9 * len(self.v))))
+    def n_free(self) -> int:
+        return int(np.count_nonzero((self.grow == 0.0) & (self.shrink == 0.0)))
 
-    def steps(self, tol: float, max_steps: int) -> tuple[int, float, bool]:
+    @property
+    def step_seconds(self) -> float:
+        """Return about how long a pair step takes."""
+        return 4e-7 + 1.2e-9 * len(self.v)
+
+    @property
+    def newton_seconds(self) -> float:
+        """Return about how long a Newton step takes."""
+        return 1e-4 + 1.5e-11 * float(self.n_free) ** 3
+
+    def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
         from bagwise.solvers._svm_dual_kernels import pair_steps
 
         self.state.is_exact = False
@@ -410,35 +444,45 @@ class _Search:
 
     def run(self) -> "_Search":
         state, tol = self.state, self.tol
-        if state.n > _WHOLE and not state.warm:
+        if state.n > _WHOLE and state.n_breaking > _SMALLEST_SET:
             self.descend(self.whole(), 0.5 * tol, budget=state.n // 6)
-        goal, attempts, losses, polished = tol, 0, 0, False
+        goal, attempts, losses = tol, 0, 0
+        polished = state.violation == -np.inf  # one sign has no cost: nothing can move
         while True:
             violation = state.violation
-            if violation <= tol and polished and state.is_exact:
-                break
+            if violation <= tol and polished:
+                if state.is_exact:
+                    break
+                state.refresh()
+                losses += state.violation > tol
+                continue
             if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
                 self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
                 break
-            if violation <= tol and polished:
-                state.refresh()
-                continue
             work = self.working_set(violation)
             # Other rows may come in while the free rows are not known: do not be exact too early.
             aim = 0.05 * violation if work.rows is not None else _NEWTON_BELOW
             aim = max(0.5 * goal, min(aim, 0.05 * violation))
-            lost = self.descend(work, aim)
-            polished = lost or attempts >= _POLISH_ATTEMPTS
-            if not polished and aim <= max(_NEWTON_BELOW, tol):
+            # Within tol the answer is good enough: what makes it exact must not cost much more.
+            budget = None if violation > tol else max(1000, self.n_iter // 4)
+            lost = self.descend(work, aim, budget)
+            polish = attempts < _POLISH_ATTEMPTS and work.n_free <= _LARGEST_FREE
+            polished = not polish
+            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
                 polished = work.newton(4)
-                if aim <= 0.5 * tol:
-                    attempts += 1
-                    goal *= 1.0 if polished else 0.1
             work.push()
             self.history.append(-state.dual)
-            if lost:
+            if lost:  # pair steps can do no more
                 state.refresh()
+                polished = True
                 losses += state.violation > tol
+                continue
+            violation = state.violation
+            exact = max(_EXACT * tol, state.rounding)
+            if polish and violation <= tol and not (polished and violation <= exact):
+                polished = False
+                attempts += 1
+                goal = 0.1 * max(violation, exact)
         if not state.is_exact:
             state.refresh()
         return self
@@ -459,12 +503,14 @@ class _Search:
         if size >= state.n:
             return self.whole()
         middle = state.interval()[0] - 0.5 * violation
-        score = np.maximum(
-            np.where(state.beta < state.upper, state.v - middle, -np.inf),
-            np.where(state.beta > state.lower, middle - state.v, -np.inf),
-        )
-        if n_free <= size:
+        grows = np.where(state.beta < state.upper, state.v - middle, -np.inf)
+        shrinks = np.where(state.beta > state.lower, middle - state.v, -np.inf)
+        score = np.maximum(grows, shrinks)
+        if 3 * n_free <= 2 * size:
             score[free] = np.inf
+        for side in (grows, shrinks):  # a step needs one of each
+            score[np.argpartition(-side, size // 8)[: size // 8 + 1]] = np.inf
+        score[state.cost == 0.0] = -np.inf
         rows = np.argpartition(-score, size)[:size]
         rows = np.sort(rows[score[rows] > -np.inf])
         if self.buffer.size < len(rows) ** 2:
@@ -479,23 +525,29 @@ class _Search:
         Returns whether rounding stopped them.
         """
         most = self.max_iter if budget is None else min(self.max_iter, self.n_iter + budget)
-        patience = max(1000, 20 * len(work.v))
-        spent = 0
+        patience, spent, before = max(1000, 20 * len(work.v)), 0, np.inf
+        smallest = np.finfo(np.float64).eps * abs(self.state.dual)
         while True:
             checkpoint()
-            allowed = min(work.slice_steps, most - self.n_iter)
-            steps, violation, lost = work.steps(tol, allowed)
+            a_slice = max(1, int(_SLICE_SECONDS / work.step_seconds))
+            allowed = min(a_slice, patience - spent, most - self.n_iter)
+            steps, violation, decrease, lost = work.steps(tol, allowed)
             self.n_iter += steps
             spent += steps
             if np.isnan(violation):
                 raise ValueError(_not_finite())
+            lost = lost or bool(steps >= 1000 and decrease <= smallest)
             if violation <= tol or lost or self.n_iter >= most:
                 return lost and violation > tol
             if work.rows is None:
                 self.history.append(-self.state.dual)
-            if spent >= patience:
+            if spent >= patience:  # spend about as long on Newton steps as on pair steps
+                if violation > 0.5 * before and self.state.rounding > _BLURRED * self.tol:
+                    return True
+                before = violation
+                rounds = int(spent * work.step_seconds / work.newton_seconds)
                 spent = 0
-                if not work.newton(4):
+                if not work.newton(min(max(rounds, 2), 30)):
                     patience *= 2
 
     def result(self, solve_time: float) -> SVMDualResult:

@@ -8,6 +8,7 @@ these hold minus infinity, so that adding them takes the row out of a maximum.
 from typing import Any
 
 import numpy as np
+from numba import config
 from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -29,8 +30,9 @@ def _emit_larger(context: Any, a: Any, b: Any) -> Any:
 
 
 #: The larger of two numbers that are not NaN. Stated so to the compiler, a maximum over an array
-#: becomes vector instructions; numba's own ``max`` and ``if`` must respect NaN and do not.
-_larger: Any = intrinsic(_emit_larger)
+#: becomes vector instructions; numba's own ``max`` and ``if`` must respect NaN and do not. An
+#: intrinsic exists in compiled code only, so plain ``max`` stands in for it where numba is off.
+_larger: Any = max if config.DISABLE_JIT else intrinsic(_emit_larger)
 
 
 @compiled(fastmath=REASSOCIATE)
@@ -46,15 +48,16 @@ def pair_steps(
     flat: float,
     tol: float,
     max_steps: int,
-) -> tuple[int, float, bool]:
+) -> tuple[int, float, float, bool]:
     """Move pairs of rows until no pair violates optimality by more than ``tol``.
 
     The first row is the one that most wants to grow, the second promises the largest decrease of
-    the quadratic model along the pair. Returns the number of steps, the violation, and whether a
-    step was lost in rounding. Curvatures below ``flat`` count as ``flat``.
+    the quadratic model along the pair. Returns the number of steps, the violation, the decrease of
+    the objective, and whether the last step was lost in rounding. Curvatures below ``flat`` count
+    as ``flat``.
     """
     n = v.shape[0]
-    i, j, step, steps, lost = 0, 0, 0.0, 0, False
+    i, j, step, steps, decrease, lost = 0, 0, 0.0, 0, 0.0, False
     while True:
         first, second = gram[i], gram[j]
         highest, strip, lowest = -np.inf, 0, -np.inf
@@ -71,7 +74,7 @@ def pair_steps(
                 lowest = strip_lowest
         violation = highest + lowest
         if violation <= tol or steps >= max_steps or lost:
-            return steps, violation, lost
+            return steps, violation, decrease, lost
 
         best = -np.inf
         for k in range(strip, min(n, strip + _STRIP)):
@@ -102,7 +105,11 @@ def pair_steps(
         step = min(step, room_i, room_j)
         beta[i] = upper[i] if step == room_i else old_i + step
         beta[j] = lower[j] if step == room_j else old_j - step
-        lost = beta[i] == old_i and beta[j] == old_j
+        lost = beta[i] == old_i or beta[j] == old_j
+        if lost:
+            beta[i], beta[j], step = old_i, old_j, 0.0
+            continue
+        decrease += step * (v_i - v[j] - 0.5 * step * curvature_j)
         grow[i] = 0.0 if beta[i] < upper[i] else -np.inf
         shrink[i] = 0.0 if beta[i] > lower[i] else -np.inf
         grow[j] = 0.0 if beta[j] < upper[j] else -np.inf
@@ -146,7 +153,7 @@ def upper_half_is_finite(gram: NDArray[Any], start: int, stop: int) -> bool:
         row = gram[i]
         total = 0.0
         for k in range(np.uint64(i), np.uint64(row.shape[0])):
-            total += 0.0 * row[k]
+            total += 0.0 * float(row[k])
         if total != 0.0:  # NaN: 0 times NaN or infinity
             return False
     return True

@@ -1,0 +1,94 @@
+"""Linear SVM: time against the number of rows, beside liblinear in the same run, on one thread.
+
+Two problems, 20 dense features, C = 1: with liblinear's penalised bias (the same objective for
+both), and with a free intercept (ours only; liblinear has no such problem). The objective of both
+is computed here, from the weights. Prints the slope of log time against log rows.
+"""
+
+import argparse
+import warnings
+from time import perf_counter
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from bagwise.solvers import solve_linear_svm_dual
+
+N_FEATURES, COST = 20, 1.0
+
+
+def make(n):
+    rng = np.random.default_rng(0)
+    sign = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    X = rng.normal(size=(n, N_FEATURES)) + sign[:, None] / np.sqrt(N_FEATURES)
+    return X, sign
+
+
+def objective(X, sign, w, b, loss, *, penalized):
+    slack = np.maximum(1.0 - sign * (X @ w + b), 0.0)
+    power = 1 if loss == "hinge" else 2
+    return 0.5 * (w @ w + penalized * b * b) + COST * (slack**power).sum()
+
+
+def best_of(repeats, function):
+    times = []
+    for _ in range(repeats):
+        started = perf_counter()
+        result = function()
+        times.append(perf_counter() - started)
+    return min(times), result
+
+
+def slope(sizes, times):
+    return np.polyfit(np.log(sizes), np.log(times), 1)[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--largest", type=int, default=1_000_000)
+    parser.add_argument("--max-iter", type=int, default=1000, help="liblinear's sweeps")
+    arguments = parser.parse_args()
+    sizes = [n for n in (1_000, 10_000, 100_000, 1_000_000) if n <= arguments.largest]
+    for loss in ("hinge", "squared_hinge"):
+        table = []
+        for n in sizes:
+            X, sign = make(n)
+            repeats = 5 if n <= 10_000 else 2
+
+            def ours(intercept, X=X, sign=sign, loss=loss):
+                return solve_linear_svm_dual(X, sign, COST, loss=loss, intercept=intercept)
+
+            def theirs(X=X, sign=sign, loss=loss):
+                model = LinearSVC(
+                    C=COST, loss=loss, dual=True, random_state=0, max_iter=arguments.max_iter
+                )
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    return model.fit(X, sign)
+
+            ours("free")  # compile
+            t_free, free = best_of(repeats, lambda: ours("free"))
+            t_bias, bias = best_of(repeats, lambda: ours("penalized"))
+            t_peer, peer = best_of(1 if n > 10_000 else repeats, theirs)
+            value = objective(X, sign, bias.coef, bias.intercept, loss, penalized=True)
+            rival = objective(X, sign, peer.coef_[0], peer.intercept_[0], loss, penalized=True)
+            table.append((t_free, t_bias, t_peer))
+            print(
+                f"{loss:13} n={n:>9,}  free {t_free:8.4f} s (gap {free.relative_gap:7.1e})"
+                f"  bias {t_bias:8.4f} s (gap {bias.relative_gap:7.1e})"
+                f"  liblinear {t_peer:8.3f} s, {t_peer / t_bias:6.1f}x ours,"
+                f" objective above ours by {(rival - value) / value:8.1e}",
+                flush=True,
+            )
+        slopes = [slope(sizes, column) for column in zip(*table, strict=True)]
+        print(
+            f"{loss:13} log-log slopes: free {slopes[0]:.2f}, bias {slopes[1]:.2f},"
+            f" liblinear {slopes[2]:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()

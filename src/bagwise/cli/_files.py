@@ -1,0 +1,73 @@
+"""Files that commands write: checked before the work, complete or not there at all."""
+
+import csv
+import io
+import secrets
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bagwise.cli._output import CommandError
+
+
+def check_writable(path: Path, option: str = "--output") -> None:
+    """Find out before the work, not after it, that a file cannot be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be.
+    option : str
+        What the user named it with.
+    """
+    folder = path.parent
+    if path.is_dir():
+        msg = f"{option} {path} is a folder; name a file."
+        raise CommandError(msg, code="output", where=str(path))
+    if not folder.is_dir():
+        msg = f"the folder {folder} of {option} does not exist."
+        raise CommandError(msg, code="output", where=str(path))
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        msg = f"the folder {folder} of {option} cannot be written to: {error.strerror}."
+        raise CommandError(msg, code="output", where=str(path)) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that appears under its name only when it is complete."""
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="")
+        temporary.replace(path)
+    except BaseException:  # Ctrl-C too must not leave the temporary file behind
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table as CSV, quoted as RFC 4180 says, that a spreadsheet takes for plain values.
+
+    Lines end in a line feed alone, which spreadsheets read as well and other tools need.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(map(_cell, head))
+    writer.writerows(map(_cell, row) for row in rows)
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell: numbers in full, and no text that a spreadsheet would run as a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value)
+    text = str(value)
+    begins = text[:1] in ("=", "@", "\t", "\r")
+    calls = text[:1] in ("+", "-") and any(mark in text for mark in "(|!")
+    return f"'{text}" if begins or calls else text

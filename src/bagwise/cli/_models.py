@@ -1,0 +1,214 @@
+"""Models by name and from files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bagwise.cli._output import CommandError
+from bagwise.cli._words import count, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from bagwise.bags import Bags
+
+SCALE_STEP, MODEL_STEP = "scale", "model"
+
+
+# -------------------------------------------------------------------------------------- by name
+
+
+def find_model(name: str, kind: str | None = None) -> type[Any]:
+    """Return the estimator class with this name, in whatever case.
+
+    Parameters
+    ----------
+    name : str
+        What the user wrote.
+    kind : {"classifier", "clusterer"}, optional
+        Only estimators of this kind, as scikit-learn's tags say.
+    """
+    known = models_of(kind)
+    if not known:
+        msg = f"no {kind} comes with this version of bagwise."
+        raise CommandError(msg, code="model", where="--model")
+    for candidate, cls in known.items():
+        if candidate.lower() == name.lower():
+            return cls
+    others = models_of(None)
+    if kind is not None and name.lower() in map(str.lower, others):
+        msg = f"{name} is no {kind}. Known: {', '.join(known)}."
+    else:
+        msg = f"there is no {kind or 'model'} {name!r}. {did_you_mean(name, known)}"
+    raise CommandError(msg, code="model", where="--model")
+
+
+def models_of(kind: str | None) -> dict[str, type[Any]]:
+    """Return the estimators of a kind by name."""
+    from sklearn.utils import get_tags
+
+    import bagwise
+
+    return {
+        name: cls
+        for name, cls in bagwise.all_estimators()
+        if kind is None or get_tags(cls()).estimator_type == kind
+    }
+
+
+def kind_of(cls: type[Any]) -> str:
+    """Return "classifier", "clusterer" or another kind."""
+    from sklearn.utils import get_tags
+
+    return str(get_tags(cls()).estimator_type)
+
+
+def make_model(cls: type[Any], params: Mapping[str, Any], seed: int, option: str) -> Any:
+    """Return an estimator with these parameters, checked by its own rules.
+
+    Parameters
+    ----------
+    cls : type
+        The estimator class.
+    params : mapping
+        Parameters that the user gave.
+    seed : int
+        For ``random_state``, if there is such a parameter and the user gave none.
+    option : str
+        Where the parameters were given, for messages.
+    """
+    from bagwise._compat import InvalidParameterError
+
+    known = cls().get_params(deep=False)
+    for name in params:
+        if name not in known:
+            msg = f"{cls.__name__} has no parameter {name!r}. {did_you_mean(name, known)}"
+            raise CommandError(msg, code="parameter", where=option)
+    seeded = {"random_state": seed} if "random_state" in known else {}
+    model = cls(**{**seeded, **params})
+    try:
+        model._validate_params()
+    except InvalidParameterError as error:
+        raise CommandError(str(error), code="parameter", where=option) from error
+    return model
+
+
+def with_scaling(model: Any, bags: "Bags") -> Any:
+    """Return the model behind a scaler of the instances; sparse ones are not centred."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from bagwise.preprocessing import InstanceTransformer
+
+    scaler = InstanceTransformer(StandardScaler(with_mean=not bags.is_sparse))
+    return Pipeline([(SCALE_STEP, scaler), (MODEL_STEP, model)])
+
+
+def scaling_text(bags: "Bags") -> str:
+    """Say what `with_scaling` does to such bags."""
+    how = "variance 1" if bags.is_sparse else "mean 0 and variance 1"
+    return f"Every feature is scaled to {how} over all instances; --no-scale leaves them as is."
+
+
+# ------------------------------------------------------------------------------------ from a file
+
+
+class FittedModel:
+    """A fitted classifier, with what a pipeline in front of it does to the instances.
+
+    A pipeline of scikit-learn answers for bags only; this answers for instances as well.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted bag classifier, or a pipeline that ends in one.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        steps = getattr(estimator, "steps", None)
+        self.estimator = estimator
+        self.last = estimator if steps is None else steps[-1][1]
+        self._front = None if steps is None or len(steps) < 2 else estimator[:-1]
+        self._seen: tuple[Bags, Any] | None = None
+
+    @classmethod
+    def of(cls, estimator: Any) -> "FittedModel":
+        """Wrap an estimator in a class with the name of its last step, which reports show."""
+        steps = getattr(estimator, "steps", None)
+        last = estimator if steps is None else steps[-1][1]
+        named: type[FittedModel] = type(type(last).__name__, (cls,), {})
+        return named(estimator)
+
+    @property
+    def name(self) -> str:
+        """Name of the estimator's class."""
+        return type(self.last).__name__
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("classes_", "multilabel_", "result_"):
+            return getattr(self.last, name)
+        msg = f"{type(self).__name__} has no attribute {name!r}"
+        raise AttributeError(msg)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the instances that it takes."""
+        return int(self.estimator.n_features_in_)
+
+    def predict(self, bags: "Bags") -> "NDArray[Any]":
+        """Return the labels of bags."""
+        labels: NDArray[Any] = self.last.predict(self._transformed(bags))
+        return labels
+
+    def decision_function(self, bags: "Bags") -> "NDArray[np.float64]":
+        """Return the scores of bags."""
+        scores: NDArray[np.float64] = self.last.decision_function(self._transformed(bags))
+        return scores
+
+    def instance_decision_function(self, bags: "Bags") -> "NDArray[np.float64]":
+        """Return the scores of instances."""
+        scores: NDArray[np.float64] = self.last.instance_decision_function(self._transformed(bags))
+        return scores
+
+    def key_instances(self, bags: "Bags") -> "NDArray[np.int64]":
+        """Return the place of the key instance in each bag."""
+        places: NDArray[np.int64] = self.last.key_instances(self._transformed(bags))
+        return places
+
+    def _transformed(self, bags: "Bags") -> Any:
+        if self._front is None:
+            return bags
+        if self._seen is None or self._seen[0] is not bags:
+            self._seen = (bags, self._front.transform(bags))
+        return self._seen[1]
+
+
+def load_model(path: Path) -> FittedModel:
+    """Load a classifier from a model file."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    import bagwise
+
+    model = FittedModel.of(bagwise.load(path))
+    if not hasattr(model.last, "decision_function"):
+        msg = f"{path} holds a {model.name}, which is no classifier."
+        raise CommandError(msg, code="model", where=str(path))
+    try:
+        check_is_fitted(model.last)
+        check_is_fitted(model.estimator)
+    except NotFittedError as error:
+        msg = f"{path} holds a {model.name} that has not been fitted."
+        raise CommandError(msg, code="model", where=str(path)) from error
+    return model
+
+
+def check_width(model: FittedModel, bags: "Bags", data: str) -> None:
+    """Refuse bags of another width than the model was fitted on."""
+    if bags.n_features != model.n_features:
+        msg = (
+            f"the model takes instances with {count(model.n_features, 'feature')}, "
+            f"and {data} has {bags.n_features:,}."
+        )
+        raise CommandError(msg, code="data", where=data)

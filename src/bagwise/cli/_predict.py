@@ -1,0 +1,132 @@
+"""``bagwise predict``: labels and scores of bags.
+
+As CSV: ``bag,predicted,score`` with two classes, ``bag,predicted,score CLASS,...`` with more or
+with label lists (whose predicted labels are separated by semicolons). The object that ``--json``
+prints::
+
+    {"schema": 1, "command": "predict", "model": {"name": str, "path": str}, "data": DATA,
+     "classes": [label, ...], "accuracy": or null if the labels are not known,
+     "metric": "accuracy" or "average precision" (label lists) or null,
+     "bags": [{"bag": str, "predicted": label or [label, ...],
+               "score": float, or {"CLASS": float, ...}}],
+     "output": path or null}
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bagwise.cli._data import DataRequest, LoadedData, load_data
+from bagwise.cli._files import check_writable, csv_text, write_text
+from bagwise.cli._models import FittedModel, check_width, load_model
+from bagwise.cli._output import Output, bad_input, json_value
+from bagwise.cli._words import count
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def run_predict(output: Output, path: Path, request: DataRequest, target: Path | None) -> None:
+    """Predict.
+
+    Parameters
+    ----------
+    output : Output
+        Where to write.
+    path : Path
+        The model file.
+    request : DataRequest
+        The bags.
+    target : Path or None
+        File for the CSV; None: print it.
+    """
+    if target is not None:
+        check_writable(target)
+    with output.busy("Loading"):
+        model = load_model(path)
+    data = load_data(output, request)
+    check_width(model, data.bags, request.data)
+    with bad_input(code="data", where=request.data), output.busy("Predicting"):
+        predicted = model.predict(data.bags)
+        scores = model.decision_function(data.bags)
+    labels = label_texts(output, model, data)
+    names = data.bag_names
+    head = ["score"] if scores.ndim == 1 else [f"score {label}" for label in labels]
+    answers = [_answer(model, row, labels) for row in predicted]
+    text = csv_text(
+        ["bag", "predicted", *head],
+        (
+            (name, ";".join(answer) if isinstance(answer, list) else answer, *_list(row))
+            for name, answer, row in zip(names, answers, scores, strict=True)
+        ),
+    )
+    metric, value = quality(model, data, predicted, scores)
+    if value is not None:
+        output.note(f"{metric}: {value:.1%} of {count(len(names), 'bag')}".capitalize())
+    if target is not None:
+        write_text(target, text)
+        output.note(f"Wrote {target}")
+    if target is None or output.as_json:
+        output.result(
+            text,
+            {
+                "command": "predict",
+                "model": {"name": model.name, "path": str(path)},
+                "data": data.as_json(),
+                "classes": labels if model.multilabel_ else json_value(model.classes_),
+                "accuracy": value,
+                "metric": metric,
+                "bags": [
+                    {
+                        "bag": name,
+                        "predicted": json_value(answer),
+                        "score": float(row)
+                        if scores.ndim == 1
+                        else dict(zip(labels, row.tolist(), strict=True)),
+                    }
+                    for name, answer, row in zip(names, answers, scores, strict=True)
+                ],
+                "output": None if target is None else str(target),
+            },
+        )
+
+
+def label_texts(output: Output, model: FittedModel, data: LoadedData) -> list[str]:
+    """Return the classes of a model as text; label lists are named by the data if they can be."""
+    if not model.multilabel_:
+        return [str(label) for label in model.classes_.tolist()]
+    names = data.bags.label_names
+    if names is not None and len(names) == len(model.classes_):
+        output.note(f"Labels are named as in {data.name}; model files hold only their order.")
+        return [str(name) for name in names.tolist()]
+    output.note("Labels are counted from 0: model files hold only their order, not their names.")
+    return [str(label) for label in model.classes_.tolist()]
+
+
+def quality(
+    model: FittedModel,
+    data: LoadedData,
+    predicted: "NDArray[Any]",
+    scores: "NDArray[np.float64]",
+) -> tuple[str | None, float | None]:
+    """Return how well known labels are predicted, or None if they are not known."""
+    from bagwise.metrics import average_precision
+
+    y = data.y
+    if y is None or y.shape != predicted.shape:
+        return None, None
+    if model.multilabel_:
+        return "average precision", float(average_precision(y, scores))
+    if (y.dtype.kind in "US") != (predicted.dtype.kind in "US"):
+        y, predicted = y.astype(str), predicted.astype(str)
+    return "accuracy", float((predicted == y).mean())
+
+
+def _answer(model: FittedModel, row: Any, labels: list[str]) -> Any:
+    if model.multilabel_:
+        return [label for label, wanted in zip(labels, row.tolist(), strict=True) if wanted]
+    return row.item() if hasattr(row, "item") else row
+
+
+def _list(row: Any) -> list[float]:
+    return row.tolist() if row.ndim else [float(row)]

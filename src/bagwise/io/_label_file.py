@@ -1,0 +1,120 @@
+"""The table beside a folder of bags: a column that names the file, and one with its label."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from bagwise.io._csv import find_separator, split_lines
+from bagwise.io._labels import make_label_table
+from bagwise.io._options import Options
+from bagwise.io._problems import bad, shown
+from bagwise.io._roles import BAG_NAMES, LABEL_NAMES, Columns, plain
+from bagwise.io._rows import Coded
+from bagwise.io._streams import Source, find_source, is_inside
+
+#: How the column with the name of a file or bag is usually called, the likeliest first.
+FILE_NAMES = (
+    *BAG_NAMES, "file", "filename", "file_name", "slide_id", "slide", "image", "image_id",
+    "name", "id", "case_id",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """What the table says, in its order."""
+
+    path: Path
+    names: list[str]
+    lines: list[int]
+    labels: NDArray[Any] | None
+    label_names: list[str] | None
+
+
+def read_label_file(
+    path: Path, options: Options, max_bytes: int | None, guessed: dict[str, str]
+) -> LabelFile:
+    """Read a label table; what had to be guessed is added to ``guessed``."""
+    source = find_source(path, max_bytes)
+    separator, _ = find_separator(source, options)
+    lines = split_lines(source, separator, options)
+    number, header = next(lines, (0, []))
+    if not header:
+        raise bad(path, "the label table is empty.")
+    columns = Columns(path, [cell.strip() for cell in header], line=number)
+    bag = _find_bag(columns, options, guessed)
+    chosen, matrix = _find_labels(columns, options, guessed)
+    names: dict[str, int] = {}
+    values: list[Any] = []
+    for number, cells in lines:
+        if len(cells) != len(header):
+            msg = f"{len(header)} columns are needed, as in line 1. Got {len(cells)}."
+            raise bad(path, msg, line=number)
+        name = cells[bag].strip()
+        if not is_inside(name):
+            msg = f"{shown(name)} does not name a file inside the folder."
+            raise bad(path, msg, line=number)
+        if name in names:
+            msg = f"bag {shown(name)} is there already, in line {names[name]}."
+            raise bad(path, msg, line=number)
+        names[name] = number
+        values.append(tuple(cells[j].strip() for j in chosen))
+    if not names:
+        raise bad(path, "the label table has no row.")
+    labels, label_names = _understand(source, columns, chosen, matrix, values, options)
+    return LabelFile(path, list(names), list(names.values()), labels, label_names)
+
+
+def _find_bag(columns: Columns, options: Options, guessed: dict[str, str]) -> int:
+    if options.bag is not None:
+        return columns.position(options.bag, "bag")
+    simple = [plain(name) for name in columns.names]
+    found = next((name for name in FILE_NAMES if name in simple), None)
+    if found is None:
+        msg = f"no column names the files. Name it with bag=. The columns are {columns}."
+        raise bad(columns.where, msg, line=columns.line)
+    guessed["bag"] = f"column {columns.names[simple.index(found)]!r}"
+    return simple.index(found)
+
+
+def _find_labels(
+    columns: Columns, options: Options, guessed: dict[str, str]
+) -> tuple[list[int], bool]:
+    given = options.label
+    if given is False:
+        return [], False
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return [columns.position(column, "label") for column in given], True
+    if given is not None:
+        return [columns.position(given, "label")], False
+    found = columns.guess(LABEL_NAMES, "label")
+    if found is None:
+        msg = f"no column holds the labels. Name it with label=. The columns are {columns}."
+        raise bad(columns.where, msg, line=columns.line)
+    guessed["label"] = f"column {columns.names[found]!r}"
+    return [found], False
+
+
+def _understand(
+    source: Source,
+    columns: Columns,
+    chosen: list[int],
+    matrix: bool,
+    values: list[tuple[str, ...]],
+    options: Options,
+) -> tuple[NDArray[Any] | None, list[str] | None]:
+    if not chosen:
+        return None, None
+    coded = Coded.of(values if matrix else [value[0] for value in values])
+    table = make_label_table(
+        source.path,
+        coded.values,
+        text=True,
+        separator=options.label_separator,
+        columns=[columns.names[j] for j in chosen] if matrix else None,
+    )
+    if not table.are_lists and "" in coded.values:
+        raise bad(source.path, "a label is missing.")
+    return table.rows[coded.codes], table.names

@@ -1,0 +1,47 @@
+"""What is wrong with a file, said in one form: where, then what."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from bagwise.exceptions import BagFileError, BagwiseError
+
+_SHOWN = 60  # characters of a cell that a message repeats
+
+
+def bad(where: object, what: str, *, line: int | None = None) -> BagFileError:
+    """Return the error ``where:line: what``."""
+    place = str(where) if line is None else f"{where}:{line}"
+    return BagFileError(f"{place}: {what}")
+
+
+def shown(cell: object) -> str:
+    """Quote a piece of a file for a message, cut to a length that a line can bear."""
+    text = str(cell)
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+
+
+@contextmanager
+def foreign(where: object, what: str) -> Iterator[None]:
+    """Turn whatever another library raises about a damaged file into the one error of readers.
+
+    Parsers of binary formats answer damage with any exception at all: KeyError, struct.error,
+    MemoryError for a size that a header made up. Only our own errors pass unchanged.
+    """
+    try:
+        yield
+    except BagwiseError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+        raise bad(where, f"{what}: {reason[:300]}.") from error
+
+
+def need(module: str, what: str, install: str) -> Any:
+    """Import an optional dependency, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        msg = f"{what} needs {module.split('.')[0]}, which is not installed: pip install {install}"
+        raise ImportError(msg) from error

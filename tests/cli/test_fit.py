@@ -1,0 +1,200 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import bagwise as library
+from bagwise.datasets import load_digit_bags
+from bagwise.preprocessing import InstanceTransformer
+from bagwise.svm import SIL, MIKernelSVM
+from cli.standins import M3IC
+
+MOLECULES = "molecules.csv --bag molecule --label active"
+
+
+def test_model_is_the_one_of_python(workshop, bagwise):
+    code, out, err = bagwise("fit digits -m mikernelsvm -o d.model -p C=10 --read n_bags=60")
+    assert code == 0
+    data = load_digit_bags(60)
+    wanted = make_pipeline(InstanceTransformer(StandardScaler()), MIKernelSVM(C=10))
+    wanted.fit(data.bags, data.y)
+    found = library.load("d.model")
+    np.testing.assert_array_equal(
+        found.decision_function(data.bags), wanted.decision_function(data.bags)
+    )
+    assert out.startswith("MIKernelSVM(C=10) on digits: 60 bags, ")
+    assert "Certificate: converged" in out
+    assert "--no-scale" in err
+
+
+def test_no_scale(workshop, bagwise):
+    code, _, err = bagwise(f"fit {MOLECULES} -m SIL -o m.model --no-scale")
+    assert code == 0
+    assert err == ""
+    assert type(library.load("m.model")) is SIL
+
+
+def test_sparse_data_are_not_centred(workshop, bagwise):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{i % 2} qid:{i} 1:{rng.normal() + 5 * (i % 2):.3f} 3:{rng.normal():.3f}"
+        for i in range(12)
+    ]
+    (workshop / "a.svm").write_text("\n".join(lines))
+    code, out, err = bagwise("fit a.svm -m SIL -o m.model")
+    assert code == 0, err
+    assert "scaled to variance 1" in err
+    assert "12 bags, 12 instances, 3 features" in out
+
+
+def test_json(workshop, bagwise):
+    code, out, _ = bagwise(
+        f"fit {MOLECULES} -m SIL -o m.model --cv 3 --grid C=0.1,1 --param tol=1e-4 --json --seed 5"
+    )
+    answer = json.loads(out)
+    assert code == 0
+    assert set(answer) == {
+        *("schema", "command", "seed", "data", "model", "search", "cross_validation"),
+        *("training_accuracy", "certificate", "seconds"),
+    }
+    assert answer["seed"] == 5
+    assert answer["data"]["bags"] == 24
+    assert answer["data"]["labels"] == [
+        {"label": 0, "name": None, "bags": 12},
+        {"label": 1, "name": None, "bags": 12},
+    ]
+    assert answer["model"]["parameters"].keys() == {"tol", "C"}
+    assert answer["model"]["bytes"] == (workshop / "m.model").stat().st_size
+    assert len(answer["cross_validation"]["values"]) == 3
+    assert "seed 5" in answer["cross_validation"]["protocol"]
+    assert answer["search"]["metric"] == "accuracy"
+    assert answer["certificate"]["status"] == "converged"
+
+
+def test_label_lists(workshop, bagwise):
+    code, out, _ = bagwise("fit photos.csv -m SIL -o p.model --cv 3")
+    assert code == 0
+    assert "Cross-validated average precision: " in out
+    assert library.load("p.model")[-1].multilabel_
+
+
+def test_missing_convergence_is_one_line(workshop, bagwise):
+    code, out, err = bagwise(f"fit {MOLECULES} -m SIL -o m.model -p max_iter=1")
+    assert code == 0
+    assert "Certificate: max_iter" in out
+    assert err.count("warning: SIL did not converge") == 1
+    assert ConvergenceWarning.__name__ not in err
+
+
+def test_clusterer_needs_no_labels(workshop, bagwise, refused, monkeypatch):
+    monkeypatch.setattr(library, "all_estimators", lambda: [("M3IC", M3IC)], raising=False)
+    monkeypatch.setattr(library, "save", lambda model, path: path.write_text(""), raising=False)
+    code, out, _ = bagwise(f"fit {MOLECULES} -m m3ic -o m.model --seed 4")
+    assert code == 0
+    assert "Certificate: none" in out
+    assert "learns without labels" in refused(f"fit {MOLECULES} -m m3ic -o m.model --cv 3")
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ("-m SILL", "there is no model 'SILL'. Did you mean SIL?"),
+        ("-m xyz", "Known: MIKernelSVM, SIL"),
+        ("-m SIL -p max_itr=3", "SIL has no parameter 'max_itr'. Did you mean max_iter?"),
+        ("-m SIL --grid gama=1,2", "SIL has no parameter 'gama'. Did you mean gamma?"),
+        ("-m SIL -p C=-1", "The 'C' parameter of SIL must be a float in the range (0.0, inf)"),
+        ("-m SIL --grid C=1,x", "Got 'x' instead"),
+        ("-m SIL -p C=1 --grid C=1,2", "C is given by --param and by --grid"),
+        ("-m SIL -p C", "--param needs KEY=VALUE"),
+        ("-m SIL --cv 1", "--cv"),
+        ("-m SIL --cv 100", "100 folds need at least 100"),
+        ("-m SIL -p kernel=linear -p kernel=rbf", "gives kernel twice"),
+    ],
+)
+def test_bad_request(workshop, refused, options, part):
+    assert part in refused(f"fit digits -o m.model --read n_bags=10 {options}")
+    assert not (workshop / "m.model").exists()
+
+
+def test_one_class_only(workshop, refused):
+    line = refused("fit digits -m SIL -o m.model --read n_bags=5 --read positive_share=1.0")
+    assert "at least two classes" in line
+
+
+@pytest.mark.parametrize(("path", "part"), [("no/m.model", "does not exist"), (".", "is a folder")])
+def test_bad_output(workshop, refused, path, part):
+    assert part in refused(f"fit digits -m SIL -o {path}")
+
+
+def test_unwritable_folder(workshop, refused, monkeypatch):
+    def refuse(**options):
+        raise PermissionError(13, "Permission denied", str(options["dir"]))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    line = refused("fit digits -m SIL -o m.model")
+    assert line == "bagwise: the folder . of --output cannot be written to: Permission denied."
+
+
+def test_error_as_json(workshop, bagwise):
+    code, out, _ = bagwise("fit digits -m SILL -o m.model --json")
+    assert code == 2
+    error = json.loads(out)["error"]
+    assert error["code"] == "model"
+    assert error["where"] == "--model"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("fit digits -m SIL -o m.model", "bagwise.svm._sil.SIL.fit"),
+        ("fit digits -m SIL -o m.model", "os.fsync"),
+        ("pack molecules.csv m.bags --bag molecule", "os.fsync"),
+        ("annotate photos.csv -m SIL -o a.csv", "pathlib.Path.replace"),
+    ],
+)
+def test_interrupt_leaves_nothing(workshop, line, place):
+    """Ctrl-C while a model is fitted, and while files are being written."""
+    before = {file.name for file in workshop.iterdir()}
+    code = (
+        "import sys, time, importlib\n"
+        f"path = {place!r}.split('.')\n"
+        "for n in range(len(path) - 1, 0, -1):\n"
+        "    try:\n"
+        "        owner = importlib.import_module('.'.join(path[:n]))\n"
+        "        break\n"
+        "    except ImportError: pass\n"
+        "for name in path[n:-1]: owner = getattr(owner, name)\n"
+        "def wait(*arguments, **options):\n"
+        "    open('ready', 'w').close()\n"
+        "    time.sleep(60)\n"
+        "setattr(owner, path[-1], wait)\n"
+        "from bagwise.cli import main\n"
+        f"sys.exit(main({line.split()!r}))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=workshop,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    while not (workshop / "ready").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "bagwise: interrupted"
+    assert "Traceback" not in err
+    assert {file.name for file in workshop.iterdir()} - before <= {"ready"}

@@ -1,0 +1,412 @@
+"""The SVM dual against libsvm, an interior-point method, closed forms and its own certificate."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC
+
+import bagwise.solvers._svm_dual as svm_dual
+from bagwise._threads import ordered_map
+from bagwise.solvers import Status, constant_svm, solve_svm_dual
+
+
+class Problem(NamedTuple):
+    gram: np.ndarray
+    sign: np.ndarray
+    cost: np.ndarray
+    target: np.ndarray
+
+
+def _rbf(X, gamma=0.5):
+    return np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
+
+
+def _problem(n=60, d=3, *, cost=1.0, target=1.0, kernel=_rbf, shift=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    sign = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    X = rng.normal(size=(n, d)) + shift * sign[:, None] / np.sqrt(d)
+    return Problem(kernel(X), sign, np.full(n, cost), np.full(n, target))
+
+
+def _duplicates():
+    p = _problem(n=40)
+    rows = np.r_[np.arange(40), np.arange(30), np.arange(10)]
+    return Problem(p.gram[np.ix_(rows, rows)], p.sign[rows], p.cost[rows], p.target[rows])
+
+
+def _contradictions():
+    p = _problem(n=30)
+    rows = np.r_[np.arange(30), np.arange(30)]
+    sign = np.r_[p.sign, -p.sign]
+    return Problem(p.gram[np.ix_(rows, rows)], sign, np.ones(60), np.ones(60))
+
+
+def _one_positive():
+    p = _problem(n=40)
+    sign = np.where(np.arange(40) == 17, 1.0, -1.0)
+    return p._replace(sign=sign, cost=np.full(40, 10.0))
+
+
+def _zero_rows():
+    X = np.random.default_rng(3).normal(size=(40, 3))
+    X[::2] = 0.0
+    sign = np.where(np.arange(40) % 3 == 0, 1.0, -1.0)
+    return Problem(X @ X.T, sign, np.ones(40), np.ones(40))
+
+
+def _row_costs():
+    p = _problem()
+    rng = np.random.default_rng(4)
+    return p._replace(cost=rng.exponential(size=60) * (rng.random(60) < 0.8))
+
+
+def _targets():
+    sizes = np.random.default_rng(5).integers(1, 9, size=60)
+    p = _problem(cost=5.0)
+    return p._replace(target=np.where(p.sign > 0, 2.0 / sizes - 1.0, 1.0))  # as in sMIL
+
+
+ZOO: dict[str, Callable[[], Problem]] = {
+    "random": _problem,
+    "linear": lambda: _problem(kernel=lambda X: X @ X.T),
+    "wide": lambda: _problem(kernel=lambda X: _rbf(X, 0.01), cost=100.0),
+    "narrow": lambda: _problem(kernel=lambda X: _rbf(X, 50.0)),
+    "duplicates": _duplicates,
+    "contradictions": _contradictions,
+    "tiny cost": lambda: _problem(cost=1e-6),
+    "separable": lambda: _problem(cost=1e6, shift=8.0, kernel=lambda X: X @ X.T),
+    "hard rbf": lambda: _problem(cost=1e4),
+    "one positive": _one_positive,
+    "zero rows": _zero_rows,
+    "all zero": lambda: _zero_rows()._replace(gram=np.zeros((40, 40))),
+    "row costs": _row_costs,
+    "targets": _targets,
+    "target 0": lambda: _problem(target=0.0),
+    "tiny kernel": lambda: _problem(kernel=lambda X: 1e-9 * _rbf(X), cost=1e8),
+    "two rows": lambda: Problem(np.eye(2), np.array([1.0, -1.0]), np.ones(2), np.ones(2)),
+}
+
+
+def _interior_point(p):
+    """Return the dual value and ``gram @ beta`` from a general convex solver."""
+    n = len(p.sign)
+    unit = 1.0 / max(p.gram.diagonal().mean(), 1e-6)
+    scale = min(p.cost.max(), unit)  # the unit of alpha, so that the solver sees numbers near 1
+    Q = p.gram * np.multiply.outer(p.sign, p.sign) * scale
+    A = sp.csc_matrix(np.vstack([p.sign, -np.eye(n), np.eye(n)]))
+    b = np.r_[0.0, np.zeros(n), p.cost / scale]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * n)]
+    quadratic = sp.csc_matrix(np.triu(Q))
+    solution = clarabel.DefaultSolver(quadratic, -p.target, A, b, cones, settings).solve()
+    alpha = scale * np.array(solution.x)
+    return -scale * solution.obj_val, p.gram @ (p.sign * alpha)
+
+
+def _assert_optimal(p, result, tol=1e-6):
+    """Check the optimality conditions and the certificate from their definitions."""
+    alpha, b = result.x, result.intercept
+    assert result.status is Status.CONVERGED
+    assert (alpha >= 0).all()
+    assert (alpha <= p.cost).all()
+    beta = p.sign * alpha
+    f = p.gram.astype(float) @ beta
+    unit = np.abs(beta).sum() * max(1.0, np.abs(p.gram).max())
+    assert abs(beta.sum()) <= 1e-13 * np.abs(beta).sum()
+    np.testing.assert_allclose(result.decision, f + b, atol=1e-13 * unit + 1e-13)
+    margin = p.sign * (f + b) - p.target
+    assert (margin[alpha < p.cost] >= -tol).all()
+    assert (margin[alpha > 0] <= tol).all()
+    assert result.residual <= tol
+    primal = 0.5 * beta @ f + p.cost @ np.maximum(-margin, 0)
+    dual = p.target @ alpha - 0.5 * beta @ f
+    rounding = 1e-12 + 1e-15 * p.cost.sum()
+    np.testing.assert_allclose(result.objective, primal, rtol=1e-9, atol=rounding)
+    np.testing.assert_allclose(result.lower_bound, dual, rtol=1e-9, atol=rounding)
+    assert result.gap >= -1e-13 * max(1.0, abs(primal))
+    assert result.relative_gap <= 1e-6
+    assert (np.diff(result.history) <= 1e-10 * max(1.0, abs(dual))).all()
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_conditions_and_certificate_hold(name):
+    p = ZOO[name]()
+    _assert_optimal(p, solve_svm_dual(p.gram, p.sign, p.cost, target=p.target))
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_agrees_with_interior_point(name):
+    p = ZOO[name]()
+    result = solve_svm_dual(p.gram, p.sign, p.cost, target=p.target)
+    value, f = _interior_point(p)
+    np.testing.assert_allclose(result.lower_bound, value, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(result.decision - result.intercept, f, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in ZOO if not name.startswith("target")])
+def test_agrees_with_libsvm(name):
+    p = ZOO[name]()
+    used = p.cost > 0
+    gram, sign = p.gram[np.ix_(used, used)], p.sign[used]
+    model = SVC(C=1.0, kernel="precomputed", tol=1e-10)
+    model.fit(gram, sign, sample_weight=p.cost[used])
+    expected = model.decision_function(p.gram[:, used])
+    result = solve_svm_dual(p.gram, p.sign, p.cost)
+    # libsvm keeps its kernel values in single precision
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(result.decision, expected, atol=3e-5 * scale)
+
+
+def _solve(p, **options):
+    return solve_svm_dual(p.gram, p.sign, p.cost, target=p.target, **options)
+
+
+@pytest.fixture
+def small_working_sets(monkeypatch):
+    """Make a few hundred rows a large problem."""
+    monkeypatch.setattr(svm_dual, "_WHOLE", 32)
+    monkeypatch.setattr(svm_dual, "_SMALLEST_SET", 16)
+    monkeypatch.setattr(svm_dual, "_LARGEST_SET", 96)
+
+
+@pytest.mark.parametrize("cost", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_working_sets_find_the_same_answer(small_working_sets, cost, kernel):
+    p = _problem(n=300, cost=cost, kernel=_rbf if kernel == "rbf" else lambda X: X @ X.T)
+    result = _solve(p)
+    _assert_optimal(p, result)
+    value, f = _interior_point(p)
+    np.testing.assert_allclose(result.lower_bound, value, rtol=1e-9)
+    np.testing.assert_allclose(result.decision - result.intercept, f, atol=1e-6)
+
+
+def test_working_sets_hold_rows_of_both_signs(small_working_sets):
+    """With hardly any kernel, hundreds of rows are equally far from optimal."""
+    p = _problem(n=300, cost=0.01, kernel=lambda X: _rbf(X, 1e3))
+    sign = np.where(np.arange(300) < 260, 1.0, -1.0)
+    _assert_optimal(p._replace(sign=sign), _solve(p._replace(sign=sign)))
+
+
+def test_problem_larger_than_a_working_set():
+    p = _problem(n=1600, d=5, cost=10.0, seed=1)
+    result = _solve(p)
+    _assert_optimal(p, result)
+    assert result.residual <= 1e-11
+    order = np.random.default_rng(0).permutation(1600)
+    shuffled = solve_svm_dual(p.gram[np.ix_(order, order)], p.sign[order], p.cost)
+    np.testing.assert_allclose(shuffled.decision, result.decision[order], atol=1e-9)
+
+
+def test_working_sets_from_a_warm_start(small_working_sets):
+    p = _problem(n=300, cost=5.0)
+    cold = _solve(p)
+    other = _solve(p._replace(cost=np.full(300, 2.0)))
+    warm = _solve(p, alpha0=other.x)
+    np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-9)
+
+
+def test_many_free_rows_are_left_to_pair_steps(monkeypatch):
+    monkeypatch.setattr(svm_dual, "_LARGEST_FREE", 5)
+    p = _problem(n=100, cost=3.0)
+    _assert_optimal(p, _solve(p, tol=1e-7), tol=1e-7)
+
+
+def test_is_exact_whatever_the_tolerance():
+    p = _problem(n=100, cost=3.0)
+    loose, tight = _solve(p, tol=1e-3), _solve(p, tol=1e-9)
+    assert tight.residual <= 1e-12
+    np.testing.assert_allclose(loose.decision, tight.decision, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["random", "linear", "duplicates", "hard rbf", "targets"])
+def test_a_weight_of_two_is_a_repetition(name):
+    p = ZOO[name]()
+    n = len(p.sign)
+    twice = np.arange(n) % 3 == 0
+    rows = np.r_[np.arange(n), np.flatnonzero(twice)]
+    weighted = solve_svm_dual(p.gram, p.sign, p.cost * (1.0 + twice), target=p.target)
+    repeated = solve_svm_dual(
+        p.gram[np.ix_(rows, rows)], p.sign[rows], p.cost[rows], target=p.target[rows]
+    )
+    np.testing.assert_allclose(repeated.decision[:n], weighted.decision, atol=1e-8)
+    np.testing.assert_allclose(repeated.intercept, weighted.intercept, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_order_of_rows_does_not_matter(name):
+    p = ZOO[name]()
+    order = np.random.default_rng(1).permutation(len(p.sign))
+    shuffled = Problem(p.gram[np.ix_(order, order)], p.sign[order], p.cost[order], p.target[order])
+    one, other = _solve(p), _solve(shuffled)
+    np.testing.assert_allclose(other.decision, one.decision[order], atol=1e-8)
+    np.testing.assert_allclose(other.objective, one.objective, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_warm_start_ends_where_cold_start_does(name):
+    p = ZOO[name]()
+    cold = _solve(p)
+    start = np.random.default_rng(2).random(len(p.sign)) * 2.0 * p.cost - 0.5 * p.cost
+    warm = _solve(p, alpha0=start)
+    np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-8)
+    again = _solve(p, alpha0=cold.x)
+    assert again.n_iter <= cold.n_iter
+    np.testing.assert_allclose(again.decision, cold.decision, atol=1e-9)
+
+
+def test_single_precision_gram():
+    p = _problem(n=200, cost=10.0)
+    single = p._replace(gram=p.gram.astype(np.float32))
+    result = _solve(single)
+    _assert_optimal(single, result)
+    same_numbers = _solve(p._replace(gram=single.gram.astype(np.float64)))
+    np.testing.assert_allclose(result.decision, same_numbers.decision, atol=1e-8)
+
+
+def test_gram_in_any_layout_is_left_alone():
+    p = _problem(n=50)
+    expected = _solve(p)
+    for gram in (np.asfortranarray(p.gram), np.repeat(p.gram, 2, axis=1)[:, ::2], p.gram.copy()):
+        gram.flags.writeable = False
+        result = solve_svm_dual(gram, p.sign, p.cost)
+        np.testing.assert_allclose(result.decision, expected.decision, atol=1e-10)
+
+
+def test_integer_gram_and_scalar_cost():
+    gram = np.array([[4, 0], [0, 4]])
+    result = solve_svm_dual(gram, [1, -1], 10)
+    np.testing.assert_allclose(result.x, 0.25)  # |a e_1 - a e_2|^2 / 2 - 2 a, least at 2 / 8
+    np.testing.assert_allclose(result.decision, [1.0, -1.0])
+
+
+def test_intercept_without_free_rows_is_the_middle():
+    gram = np.zeros((4, 4))
+    result = solve_svm_dual(gram, [1, 1, -1, -1], 1.0)
+    assert result.intercept == 0.0  # any b in [-1, 1] costs 4
+    assert result.objective == 4.0
+    moved = solve_svm_dual(gram, [1, 1, -1, -1], 1.0, target=[2, 2, 1, 1])
+    assert moved.intercept == 0.5  # any b in [-1, 2]
+
+
+def test_a_side_without_cost_leaves_one_end_of_the_interval():
+    gram, target = np.eye(4), [0.3, 0.7, 1.0, 0.2]
+    positive = solve_svm_dual(gram, [1, 1, -1, -1], [1, 1, 0, 0], target=target)
+    assert not positive.x.any()
+    assert positive.intercept == 0.7
+    negative = solve_svm_dual(gram, [1, 1, -1, -1], [0, 0, 1, 1], target=target)
+    assert negative.intercept == -1.0
+    nothing = solve_svm_dual(gram, [1, 1, -1, -1], 0.0, target=target)
+    assert nothing.intercept == 0.0
+    many = np.where(np.arange(1500) % 2, 1.0, -1.0)
+    large = solve_svm_dual(np.eye(1500), many, (many > 0).astype(float))
+    assert large.intercept == 1.0
+    for result in (positive, negative, nothing, large):
+        assert result.status is Status.CONVERGED
+        assert result.objective == result.lower_bound == result.residual == 0.0
+
+
+def test_budget_and_rounding_are_reported():
+    p = _problem(n=100, cost=100.0)
+    short = _solve(p, max_iter=10)
+    assert short.status is Status.MAX_ITER
+    assert short.n_iter == 10
+    assert short.residual > 1e-6
+    assert short.gap > 0
+    assert _solve(p, tol=1e-20).status is Status.STALLED
+
+
+def test_every_status_comes_with_a_feasible_point():
+    p = _problem(n=100, cost=100.0)
+    for result in (_solve(p, max_iter=10), _solve(p, tol=1e-20)):
+        assert ((result.x >= 0) & (result.x <= 100)).all()
+        assert abs(p.sign @ result.x) <= 1e-12 * result.x.sum()
+        assert result.lower_bound <= _solve(p).objective <= result.objective + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sign": np.ones(4)}, "sign must hold -1 and \\+1"),
+        ({"sign": np.array([0.0, 1, 0, 1])}, "sign must hold -1 and \\+1"),
+        ({"sign": np.ones(3)}, "sign must have one entry for each of the 4 rows"),
+        ({"cost": np.array([1.0, -2, 1, 1])}, "cost must not be negative. Got -2.0 in row 1"),
+        ({"cost": np.array([1.0, np.inf, 1, 1])}, "cost must hold finite"),
+        ({"cost": np.ones(5)}, "cost must have one entry"),
+        ({"target": np.ones((4, 1))}, "target must have one entry"),
+        ({"target": np.nan}, "target must hold finite"),
+        ({"alpha0": np.ones(2)}, "alpha0 must have one entry"),
+        ({"gram": np.ones((4, 3))}, "gram must be a square matrix. Got shape \\(4, 3\\)"),
+        ({"gram": np.full((4, 4), np.nan)}, "gram must hold finite"),
+        ({"gram": np.full((4, 4), np.nan), "check_finite": False}, "gram must hold finite"),
+        ({"gram": np.diag([1.0, 1.0, np.inf, 1.0])}, "gram must hold finite"),
+    ],
+)
+def test_errors_say_what_is_wrong(changes, message):
+    arguments = {"gram": np.eye(4), "sign": np.array([1.0, -1, 1, -1]), "cost": 1.0} | changes
+    with pytest.raises(ValueError, match=message):
+        solve_svm_dual(**arguments)
+
+
+def test_can_be_cut_between_slices(monkeypatch):
+    monkeypatch.setattr(svm_dual, "_SLICE_SECONDS", 1e-5)
+    calls = []
+
+    def interrupt():
+        calls.append(None)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(svm_dual, "checkpoint", interrupt)
+    p = _problem(n=200, cost=100.0)
+    with pytest.raises(KeyboardInterrupt):
+        _solve(p)
+
+
+def test_slices_do_not_change_the_answer(monkeypatch):
+    p = _problem(n=200, cost=100.0)
+    expected = _solve(p)
+    monkeypatch.setattr(svm_dual, "_SLICE_SECONDS", 1e-5)
+    result = _solve(p)
+    assert len(result.history) > len(expected.history)
+    np.testing.assert_allclose(result.decision, expected.decision, atol=1e-9)
+
+
+def test_same_bits_in_any_number_of_threads():
+    p = _problem(n=1200, cost=10.0)
+    costs = [0.1, 1.0, 10.0, 100.0]
+    one, two = (
+        list(ordered_map(lambda c: solve_svm_dual(p.gram, p.sign, c).x, costs, n_threads=n))
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_constant_svm():
+    result = constant_svm([-1, -1, -1])
+    assert result.intercept == -1.0
+    assert result.gap == 0.0
+    np.testing.assert_array_equal(result.decision, [-1.0, -1.0, -1.0])
+
+
+def test_signs_on_musk1_are_those_of_libsvm():
+    """Averaging the intercept over bounded rows too makes one class of everything here."""
+    path = Path(os.environ.get("BAGWISE_DATA", "")) / "musk1.npz"
+    if "BAGWISE_DATA" not in os.environ or not path.exists():
+        pytest.skip("needs musk1.npz in the folder that BAGWISE_DATA names")
+    with np.load(path) as data:
+        X = data["X"].astype(np.float64)
+        sign = np.repeat(np.where(data["y"] > 0, 1.0, -1.0), np.diff(data["offsets"]))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    gram = np.exp(-(((X[:, None] - X[None]) ** 2).sum(-1)) / X.shape[1])
+    expected = SVC(C=0.1, kernel="precomputed", tol=1e-10).fit(gram, sign).decision_function(gram)
+    result = solve_svm_dual(gram, sign, 0.1)
+    assert {-1.0, 1.0} == set(np.sign(expected))
+    np.testing.assert_array_equal(np.sign(result.decision), np.sign(expected))
