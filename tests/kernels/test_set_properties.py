@@ -204,3 +204,12 @@ def test_weights_of_the_other_side_are_checked():
     X, starts, stops = np.ones((5, 2)), np.array([0]), np.array([5])
     with pytest.raises(ValueError, match=r"weights must have shape \(5,\). Got \(2,\)"):
         set_gram(InstanceKernel("rbf"), X, starts, stops, X, starts, stops, y_weights=np.ones(2))
+
+
+def test_one_instance_bags_have_norm_one_even_far_from_the_origin():
+    """Distances of 0 are known, not computed: rounding here is larger than any of them."""
+    X = 1e8 + np.random.default_rng(0).normal(size=(600, 3))
+    starts = np.arange(600)
+    kernel = InstanceKernel("rbf", gamma=10.0)
+    np.testing.assert_array_equal(set_gram(kernel, X, starts, starts + 1).diagonal(), 1.0)
+    np.testing.assert_array_equal(set_self(kernel, X, starts, starts + 1), 1.0)

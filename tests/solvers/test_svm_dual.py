@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 import bagwise.solvers._svm_dual as svm_dual
 from bagwise._threads import ordered_map
 from bagwise.solvers import Status, constant_svm, solve_svm_dual
+from bagwise.solvers._svm_dual_kernels import pair_steps
 
 
 class Problem(NamedTuple):
@@ -321,6 +322,44 @@ def test_budget_and_rounding_are_reported():
     assert short.residual > 1e-6
     assert short.gap > 0
     assert _solve(p, tol=1e-20).status is Status.STALLED
+
+
+def _badly_scaled(scale, n=52):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3)) * scale
+    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    return Problem(X @ X.T, sign, np.ones(n), np.ones(n))
+
+
+def test_what_rounding_hides_is_not_searched_for():
+    """One feature is 1e18 times another: ``v`` is a difference of numbers far above 1 / eps."""
+    p = _badly_scaled(np.array([1e-9, 1.0, 1e9]))
+    result = _solve(p)
+    assert result.status is Status.STALLED
+    assert result.n_iter < 100_000  # of ten million
+    assert ((result.x >= 0) & (result.x <= 1)).all()
+    assert result.lower_bound <= p.cost.sum() <= 2 * result.objective  # w = 0 costs no more than n
+    assert np.isfinite(result.decision).all()
+
+
+def test_bad_scales_within_reach_of_rounding_are_solved():
+    p = _badly_scaled(np.array([1e-3, 1.0, 1e2]))
+    _assert_optimal(p, _solve(p))
+
+
+def test_a_row_a_hair_from_its_bound_does_not_stop_the_pair_steps():
+    """The hair is lost in the other row of the pair, but the first goes to its bound and is out."""
+    beta = np.array([1.0 - 2.0**-53, -4.0, 3.0])
+    lower, upper = np.array([0.0, -10.0, 0.0]), np.array([1.0, 0.0, 10.0])
+    v = np.array([9.0, -1.0, 1.0]) - beta
+    free = np.zeros(3)
+    flat, tol, max_steps = 1e-12, 1e-6, 100
+    _, violation, _, lost = pair_steps(
+        np.eye(3), np.ones(3), beta, lower, upper, v, free, free.copy(), flat, tol, max_steps
+    )
+    assert not lost
+    assert violation <= tol
+    np.testing.assert_allclose(beta, [1.0, -1.5, 0.5], rtol=1e-12)  # both free: v = 1/2
 
 
 def test_every_status_comes_with_a_feasible_point():

@@ -92,12 +92,8 @@ class InstanceKernel:
             b = a if on_diagonal else converted(B[columns], dtype)
             block = self.block(a, b, left[rows], right[columns])
             out[rows, columns] = block
-            if on_diagonal:
-                square = out[rows, rows]
-                lower = np.tril_indices(len(square), -1)
-                square[lower] = square.T[lower]
-            elif symmetric:
-                out[columns, rows] = block.T
+            if symmetric:
+                mirror(out, rows, columns)
 
         for _ in ordered_map(
             fill, tiles(*out.shape, symmetric=symmetric), n_threads=self.threads(n_threads)
@@ -141,6 +137,7 @@ class InstanceKernel:
             a = converted(A[rows], dtype)
             left = self.norms(a, dtype)
             for columns in slices(B.shape[0], BLOCK):
+                checkpoint()
                 block = self.block(a, converted(B[columns], dtype), left, right[columns])
                 out[rows] += block @ coef[:, columns].T
 
@@ -342,7 +339,11 @@ def resolve_gamma(
             f"maximum {weight.max(initial=-np.inf)}."
         )
         raise ValueError(msg)
-    spread: float = X.shape[1] * _variance(X, weight) if gamma == "scale" else _median(X, weight)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = X.shape[1] * _variance(X, weight) if gamma == "scale" else _median(X, weight)
+    if not np.isfinite(spread):
+        msg = f"gamma={gamma!r} needs instances whose squared distances fit a float: scale them."
+        raise ValueError(msg)
     return 1.0 / spread if spread > 0 else 1.0
 
 
@@ -354,15 +355,15 @@ def _variance(X: Matrix, weight: NDArray[np.float64]) -> float:
     n_features = X.shape[1]
     first = int(np.argmax(weight > 0))
     pivot = float(X[first : first + 1].max())
-    mass = mean = scatter = 0.0
+    mass, mean, scatter = np.zeros(3)
     for rows in _row_passes(X):
         w = weight[rows]
         if not w.any():
             continue
         sums, squares = _row_moments(X[rows], pivot)
-        block_mass = n_features * float(w.sum())
-        block_mean = float(w @ sums) / block_mass
-        block_scatter = max(0.0, float(w @ squares) - block_mass * block_mean**2)
+        block_mass = n_features * w.sum()
+        block_mean = w @ sums / block_mass
+        block_scatter = np.maximum(0.0, w @ squares - block_mass * block_mean**2)  # NaN stays
         shift = block_mean - mean
         mean += shift * block_mass / (mass + block_mass)
         scatter += block_scatter + shift**2 * mass * block_mass / (mass + block_mass)
@@ -488,3 +489,13 @@ def tiles(n_rows: int, n_columns: int, *, symmetric: bool) -> Iterator[tuple[sli
             first = max(columns.start, rows.stop) if symmetric else columns.start
             if first < columns.stop:
                 yield rows, slice(first, columns.stop)
+
+
+def mirror(out: NDArray[Any], rows: slice, columns: slice) -> None:
+    """Copy one of the blocks of `tiles` to the other side of the diagonal."""
+    if rows != columns:
+        out[columns, rows] = out[rows, columns].T
+        return
+    square = out[rows, rows]
+    lower = np.tril_indices(len(square), -1)
+    square[lower] = square.T[lower]

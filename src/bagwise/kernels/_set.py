@@ -21,6 +21,7 @@ from bagwise.kernels._instance import (
     check_widths,
     common_dtype,
     converted,
+    mirror,
     slices,
     tiles,
 )
@@ -131,11 +132,12 @@ def normalise_set_gram(
 ) -> NDArray[np.float64]:
     """Divide entry (i, j) of a set kernel by ``left[i] * right[j]``.
 
-    With the sizes of the bags on both sides this is the inner product of mean embeddings
-    ("mean"); with the square roots of `set_self` every bag has norm 1 ("feature"). A matrix that
-    is symmetric stays exactly so if ``left`` and ``right`` are the same.
+    With the sizes of the bags on both sides this is the inner product of mean embeddings; with the
+    square roots of `set_self` every bag has norm 1. A matrix that is symmetric stays exactly so if
+    ``left`` and ``right`` are the same.
     """
-    return gram / np.multiply.outer(left, right)
+    normalised = np.multiply.outer(left, right)
+    return np.divide(gram, normalised, out=normalised)
 
 
 @dataclass(frozen=True)
@@ -262,8 +264,9 @@ def _pair_sums(
             values[-1, 0] *= 2.0  # a bag on both sides of the cut: its pairs in both orders
         out[row_bags, column_bags] += values
     if symmetric:
-        lower = np.tril_indices(len(out), -1)
-        out[lower] = out.T[lower]
+        for rows, columns in tiles(*out.shape, symmetric=True):
+            checkpoint()
+            mirror(out, rows, columns)
     return out
 
 

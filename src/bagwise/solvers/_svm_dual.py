@@ -24,7 +24,6 @@ _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
 _LOSSES = 3  # times that rounding may stop the pair steps
-_BLURRED = 100.0  # of tol: if ``v`` is not even known so well, slow steps are given up
 _RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
 
@@ -319,6 +318,11 @@ class _WorkingSet:
         return float((self.v + self.grow).max() + (self.shrink - self.v).max())
 
     @property
+    def rounding(self) -> float:
+        """Return how exactly ``v`` can be known, as far as these rows matter."""
+        return float(np.finfo(np.float64).eps * (np.abs(self.beta) @ np.abs(self.diagonal)))
+
+    @property
     def n_free(self) -> int:
         return int(np.count_nonzero((self.grow == 0.0) & (self.shrink == 0.0)))
 
@@ -465,6 +469,7 @@ class _Search:
             aim = max(0.5 * goal, min(aim, 0.05 * violation))
             # Within tol the answer is good enough: what makes it exact must not cost much more.
             budget = None if violation > tol else max(1000, self.n_iter // 4)
+            dual, n_iter = state.dual, self.n_iter
             lost = self.descend(work, aim, budget)
             polish = attempts < _POLISH_ATTEMPTS and work.n_free <= _LARGEST_FREE
             polished = not polish
@@ -472,8 +477,10 @@ class _Search:
                 polished = work.newton(4)
             work.push()
             self.history.append(-state.dual)
-            if lost:  # pair steps can do no more
+            blurred = state.rounding > tol
+            if lost or blurred:
                 state.refresh()
+            if lost or (blurred and self.is_hopeless(dual, n_iter)):  # steps can do no more
                 polished = True
                 losses += state.violation > tol
                 continue
@@ -486,6 +493,16 @@ class _Search:
         if not state.is_exact:
             state.refresh()
         return self
+
+    def is_hopeless(self, dual: float, n_iter: int) -> bool:
+        """Tell whether all steps that are left would not close the gap, or a tenth of it.
+
+        The pace is that of the steps since the dual value and the iteration given.
+        """
+        state = self.state
+        gained = (state.dual - dual) / max(1, self.n_iter - n_iter)
+        gap = state.primal(state.intercept()) - state.dual
+        return gained * (self.max_iter - self.n_iter) <= 0.1 * max(0.0, gap)
 
     def whole(self) -> _WorkingSet:
         return _WorkingSet(self.state, None, self.state.gram)
@@ -522,10 +539,10 @@ class _Search:
     def descend(self, work: _WorkingSet, tol: float, budget: int | None = None) -> bool:
         """Take pair steps until the violation is at most ``tol``, and a Newton step where slow.
 
-        Returns whether rounding stopped them.
+        Returns whether rounding stopped them. They also end where ``v`` should be computed anew.
         """
         most = self.max_iter if budget is None else min(self.max_iter, self.n_iter + budget)
-        patience, spent, before = max(1000, 20 * len(work.v)), 0, np.inf
+        patience, spent = max(1000, 20 * len(work.v)), 0
         smallest = np.finfo(np.float64).eps * abs(self.state.dual)
         while True:
             checkpoint()
@@ -542,13 +559,12 @@ class _Search:
             if work.rows is None:
                 self.history.append(-self.state.dual)
             if spent >= patience:  # spend about as long on Newton steps as on pair steps
-                if violation > 0.5 * before and self.state.rounding > _BLURRED * self.tol:
-                    return True
-                before = violation
                 rounds = int(spent * work.step_seconds / work.newton_seconds)
                 spent = 0
                 if not work.newton(min(max(rounds, 2), 30)):
                     patience *= 2
+                if work.rounding > self.tol:  # steps have added up more of it: start from a new v
+                    return False
 
     def result(self, solve_time: float) -> SVMDualResult:
         state = self.state

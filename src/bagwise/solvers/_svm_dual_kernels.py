@@ -32,7 +32,7 @@ def _emit_larger(context: Any, a: Any, b: Any) -> Any:
 #: The larger of two numbers that are not NaN. Stated so to the compiler, a maximum over an array
 #: becomes vector instructions; numba's own ``max`` and ``if`` must respect NaN and do not. An
 #: intrinsic exists in compiled code only, so plain ``max`` stands in for it where numba is off.
-_larger: Any = max if config.DISABLE_JIT else intrinsic(_emit_larger)
+_larger: Any = max if config.DISABLE_JIT else intrinsic(_emit_larger)  # type: ignore[attr-defined]
 
 
 @compiled(fastmath=REASSOCIATE)
@@ -105,7 +105,8 @@ def pair_steps(
         step = min(step, room_i, room_j)
         beta[i] = upper[i] if step == room_i else old_i + step
         beta[j] = lower[j] if step == room_j else old_j - step
-        lost = beta[i] == old_i or beta[j] == old_j
+        # A step that ends at a bound is never lost, however short: it takes a row out of the way.
+        lost = (beta[i] == old_i or beta[j] == old_j) and step < room_i and step < room_j
         if lost:
             beta[i], beta[j], step = old_i, old_j, 0.0
             continue
