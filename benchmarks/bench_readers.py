@@ -1,7 +1,7 @@
 """Time and peak memory of reading a long table, beside pandas and pyarrow alone.
 
-Each reading runs in a process of its own. Its memory is the peak resident size less what the
-process had after its imports; its time is the best of the repetitions. The peers give a table,
+Each reading runs in a process of its own (Linux). Its memory is the peak resident size less what
+the process had after its imports; its time is the best of the repetitions. The peers give a table,
 not bags: grouping the rows and laying them out as one matrix is extra work on our side.
 
     python benchmarks/bench_readers.py [--rows 1000000] [--features 30] [--repeat 3]
@@ -36,15 +36,19 @@ CASES = {
 }
 
 CHILD = """
-import json, resource, sys, time
+import json, sys, time
+
+def peak_kb():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
 path = sys.argv[1]
 {setup}
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
+before = peak_kb()
+start, cpu = time.perf_counter(), time.process_time()
 kept = {call}
-seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps([seconds, (peak - before) / 1024]))
+seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+print(json.dumps([seconds, cpu, (peak_kb() - before) / 1024]))
 """
 
 
@@ -73,8 +77,7 @@ def measure(path, setup, call, repeat):
             [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
         )
         runs.append(json.loads(done.stdout))
-    seconds, megabytes = zip(*runs, strict=True)
-    return min(seconds), min(megabytes)
+    return [min(column) for column in zip(*runs, strict=True)]
 
 
 def main():
@@ -92,11 +95,12 @@ def main():
             print(f"\n{kind}, {path.stat().st_size / 2**20:.0f} MB on the disk")
             base = None
             for name, (setup, call) in readers.items():
-                seconds, megabytes = measure(path, setup, call, args.repeat)
-                base = (seconds, megabytes) if base is None else base
+                seconds, cpu, megabytes = found = measure(path, setup, call, args.repeat)
+                base = found if base is None else base
+                times, cpus, sizes = (a / b for a, b in zip(found, base, strict=True))
                 print(
-                    f"  {name:20} {seconds:7.2f} s {megabytes:8.0f} MB    "
-                    f"{seconds / base[0]:5.2f} x time {megabytes / base[1]:5.2f} x memory"
+                    f"  {name:20} {seconds:7.2f} s {cpu:7.2f} s CPU {megabytes:6.0f} MB    "
+                    f"{times:5.2f} x time {cpus:5.2f} x CPU {sizes:5.2f} x memory"
                 )
 
 

@@ -1,6 +1,14 @@
 """Everything that bagwise raises or warns with, beyond Python's and scikit-learn's own."""
 
-__all__ = ["BagFileError", "BagwiseError", "InvalidBagsError", "MemoryLimitError", "ModelFileError"]
+__all__ = [
+    "BagFileError",
+    "BagwiseError",
+    "DatasetUnavailableError",
+    "InvalidBagsError",
+    "MemoryLimitError",
+    "ModelFileError",
+    "SolverError",
+]
 
 
 class BagwiseError(Exception):
@@ -15,9 +23,17 @@ class BagFileError(BagwiseError, ValueError):
     """A file or folder of bags cannot be read as what it claims to be."""
 
 
+class DatasetUnavailableError(BagwiseError, OSError):
+    """A data set is neither on this machine nor to be had from elsewhere."""
+
+
 class ModelFileError(BagwiseError, ValueError):
     """A model file is damaged, foreign, newer than this release, or cannot be written."""
 
 
 class MemoryLimitError(BagwiseError, MemoryError):
     """A step needs more memory than ``max_memory`` allows."""
+
+
+class SolverError(BagwiseError, RuntimeError):
+    """An optimisation problem has no solution, or its solver broke down."""

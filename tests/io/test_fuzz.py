@@ -3,7 +3,6 @@
 import io
 import os
 import random
-import resource
 import sys
 import time
 import warnings
@@ -13,6 +12,8 @@ import pytest
 
 from bagwise.exceptions import BagFileError
 from bagwise.io import _csv_quick, inspect, read
+
+resource = pytest.importorskip("resource", reason="memory is measured by Unix means")
 
 N_MUTATIONS = min(int(os.environ.get("BAGWISE_FUZZ", "2000")), 20_000)
 SECONDS = 20  # what no file of a kilobyte may take, on the slowest machine

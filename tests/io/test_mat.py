@@ -115,6 +115,10 @@ def test_label_in_the_second_column(mat):
     assert bags.labels.tolist() == [1, 0]
 
 
+def test_row_of_two_bags(mat):
+    assert read(mat(data=cell(P, Q, shape=(1, 2)))).sizes.tolist() == [1, 3]
+
+
 def test_sparse_bags(mat):
     bags = read(mat(bags=cell(sparse.csc_array(P), sparse.csc_array(Q))))
     assert bags.is_sparse

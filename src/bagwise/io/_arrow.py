@@ -11,7 +11,7 @@ from bagwise.bags import Bags
 from bagwise.bags._frames import unwrap_arrow
 from bagwise.bags._matrix import first_nonfinite
 from bagwise.exceptions import InvalidBagsError
-from bagwise.io._csv_quick import zip_coded
+from bagwise.io._columns import as_coded, as_numpy, zip_coded
 from bagwise.io._labels import make_label_table
 from bagwise.io._options import Options
 from bagwise.io._problems import bad, foreign
@@ -116,7 +116,7 @@ def _long_rows(source: Source, batch: Any, roles: Roles, dtype: Any, first: int)
 
     matrix = np.empty((batch.num_rows, len(roles.features)), dtype)
     for j, position in enumerate(roles.features):
-        matrix[:, j] = column(position).to_numpy(zero_copy_only=False)
+        matrix[:, j] = as_numpy(column(position))
     found = first_nonfinite(matrix)
     if found is not None:
         row, j = found
@@ -141,14 +141,9 @@ def _long_rows(source: Source, batch: Any, roles: Roles, dtype: Any, first: int)
 
 
 def _coded(column: Any) -> Coded:
-    import pyarrow as pa
-
     if _is_list(column.type):
         return Coded.of([tuple(map(str, value)) for value in column.to_pylist()])
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return Coded(codes, column.dictionary.to_pylist())
+    return as_coded(column)
 
 
 # ---------------------------------------------------------------------------------- nested tables

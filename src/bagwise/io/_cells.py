@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,13 @@ def rows_of_lines(where: object, block: Sequence[Line], roles: Roles) -> Rows:
             msg = f"{width} columns are needed, as in the lines before. Got {len(cells)}."
             raise bad(where, msg, line=number)
     numbers = [number for number, _ in block]
-    flat = [cells[j] for _, cells in block for j in roles.features]
+    flat: list[str] = []
+    if len(roles.features) == 1:
+        flat = [cells[roles.features[0]] for _, cells in block]
+    else:
+        pick = itemgetter(*roles.features)
+        for _, cells in block:
+            flat += pick(cells)
 
     def error_at(position: int) -> BagFileError:
         row, feature = divmod(position, len(roles.features))
@@ -78,7 +85,8 @@ def parse_numbers(
         pass
     else:
         # `float` also reads 1_000, nan, and the digits of other scripts.
-        if np.isfinite(numbers).all() and not any("_" in c or not c.isascii() for c in flat):
+        text = "".join(flat)
+        if np.isfinite(numbers).all() and text.isascii() and "_" not in text:
             return numbers
     for position, cell in enumerate(flat):
         if parse_number(cell) is None:

@@ -6,7 +6,7 @@ differ: unusual quotes, lone carriage returns, cells that are not plain finite n
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bagwise._threads import ordered_map, thread_count
+from bagwise.io._columns import as_coded, as_numpy, zip_coded
 from bagwise.io._roles import Roles
 from bagwise.io._rows import Coded, Rows
 from bagwise.io._streams import Source
@@ -186,14 +187,13 @@ def _converter(
 def _rows(table: Any, roles: Roles, line_of: Callable[[int], int]) -> Rows | None:
     matrix = np.empty((table.num_rows, len(roles.features)))
     for j, position in enumerate(roles.features):
-        matrix[:, j] = table[str(position)].to_numpy()
+        matrix[:, j] = as_numpy(table[str(position)].combine_chunks())
     if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
         return None
 
     def column(position: int) -> Coded:
-        array = table[str(position)].combine_chunks()
-        values = [value.strip() for value in array.dictionary.to_pylist()]
-        return Coded(array.indices.to_numpy().astype(np.int64), values)
+        coded = as_coded(table[str(position)].combine_chunks())
+        return Coded(coded.codes, [value.strip() for value in coded.values])
 
     bags = column(roles.bag)
     labels: Coded | None = None
@@ -217,17 +217,6 @@ def _rows(table: Any, roles: Roles, line_of: Callable[[int], int]) -> Rows | Non
 
 def _has_blank(values: tuple[str, ...]) -> bool:
     return "" in values
-
-
-def zip_coded(columns: Sequence[Coded]) -> Coded:
-    """Put several coded columns together into one of tuples."""
-    codes = np.stack([column.codes for column in columns], axis=1)
-    distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
-    values = [
-        tuple(column.values[code] for column, code in zip(columns, row, strict=True))
-        for row in distinct.tolist()
-    ]
-    return Coded(inverse.reshape(-1), values)
 
 
 def _line_at(source: Source, piece: Piece, separator: str, row: int) -> int:

@@ -32,7 +32,9 @@ def _gather_rows(reading: Reading) -> Bags:
     for rows in checked_blocks(reading, reading.blocks()):
         ledger.add(rows)
         if grower is None:
-            grower = grower_for(rows.matrix, reading.n_rows)
+            row_bytes = rows.matrix.shape[1] * rows.matrix.dtype.itemsize
+            n_rows = min(reading.n_rows, reading.source.limit // row_bytes)
+            grower = grower_for(rows.matrix, n_rows)
         grower.append(rows.matrix)
     assert grower is not None
     matrix, order = grower.finish(), ledger.order()

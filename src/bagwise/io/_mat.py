@@ -171,18 +171,18 @@ def _is_matrix(value: Any) -> bool:
 
 
 def _column_length(cell: Cell) -> int:
-    """Return the number of bags: all cells of a row or column, or the first of two columns."""
-    return cell.shape[0] if len(cell.shape) == 2 and cell.shape[1] == 2 else len(cell.items)
+    """Return the number of bags: all cells, or those of the first of two columns."""
+    if len(cell.shape) != 2 or cell.shape[1] != 2:
+        return len(cell.items)
+    second = cell.items[cell.shape[0] :]
+    has_labels = all(isinstance(item, str) or np.shape(item) == (1, 1) for item in second)
+    return cell.shape[0] if has_labels else len(cell.items)
 
 
 def _is_cell_of_bags(value: Any) -> bool:
     if not isinstance(value, Cell) or not value.items:
         return False
-    n_rows = _column_length(value)
-    second = value.items[n_rows:]
-    if second and all(_is_matrix(v) and v.shape != (1, 1) for v in second):
-        return False
-    return n_rows > 0 and all(_is_matrix(item) for item in value.items[:n_rows])
+    return all(_is_matrix(item) for item in value.items[: _column_length(value)])
 
 
 def _instances_field(value: Any) -> str | None:

@@ -41,4 +41,6 @@ def open_reading(source: Source, options: Options) -> Reading:
                 batch.validate(full=True)
                 yield batch
 
-    return reading_of(ArrowFile(source, "parquet", schema, batches), options)
+    reading = reading_of(ArrowFile(source, "parquet", schema, batches), options)
+    reading.n_rows = max(0, metadata.num_rows)
+    return reading

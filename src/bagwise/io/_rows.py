@@ -59,7 +59,6 @@ class Reading:
     feature_names: list[str] | None = None
     unit: str = "line"  # what `line_of` counts: lines, or rows of a binary table
     text: bool = True  # whether text may mean a number
-    whole: bool = False  # whether a bag that comes again is an error
     label_columns: tuple[str, ...] | None = None
     label_separator: str | Literal[False] | None = None
     n_rows: int = 0  # about how many rows there are, if that is known
@@ -94,11 +93,7 @@ class Ledger:
         used, first = np.unique(run_codes, return_index=True)
         numbers = np.full(len(rows.bags.values), -1, dtype=np.int64)
         for code in used[np.argsort(first)].tolist():
-            name = str(rows.bags.values[code])
-            if self._reading.whole and name in self._bags:
-                row = int(np.argmax(codes == code))
-                raise bad(self._reading.place(rows.line_of(row)), f"bag {name!r} comes twice.")
-            numbers[code] = self._bags.setdefault(name, len(self._bags))
+            numbers[code] = self._bags.setdefault(str(rows.bags.values[code]), len(self._bags))
         runs = numbers[run_codes]
         steps = np.diff(np.append(self._last, runs))
         self.in_order &= bool((steps[1:] == 1).all() and steps[0] in (0, 1))

@@ -21,7 +21,7 @@ _MAX_RATIO = 200
 _BUFFER = 2**20
 
 _DAMAGE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-_ZIP_DAMAGE = (*_DAMAGE, RuntimeError, KeyError, NotImplementedError)
+_ZIP_DAMAGE = (*_DAMAGE, RuntimeError, KeyError)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""Compiled coordinate steps of the linear SVM dual, for dense and CSR rows.
+
+Row ``r`` of the problem is row ``rows[r]`` of the shared matrix. ``bound`` holds the four numbers
+of a sweep: the intercept, the sum of ``sign * alpha``, and the largest and the smallest derivative
+of the objective, projected on the box, that were met.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._jit import REASSOCIATE, compiled
+
+_TINY = 1e-300
+
+
+@compiled
+def _step(
+    derivative: float, alpha: float, cap: float, curvature: float, bound: NDArray[np.float64],
+    drop_above: float, drop_below: float,
+) -> tuple[float, bool]:  # fmt: skip
+    """Return the best value of a coordinate, and whether its row may be left out for a while."""
+    projected = derivative
+    if alpha <= 0.0:
+        if derivative > drop_above:
+            return alpha, True
+        projected = min(derivative, 0.0)
+    elif alpha >= cap:
+        if derivative < drop_below:
+            return alpha, True
+        projected = max(derivative, 0.0)
+    bound[2] = max(bound[2], projected)
+    bound[3] = min(bound[3], projected)
+    if projected == 0.0:
+        return alpha, False
+    return min(max(alpha - derivative / max(curvature, _TINY), 0.0), cap), False
+
+
+@compiled(fastmath=REASSOCIATE)
+def dense_sweep(
+    matrix: NDArray[Any],
+    rows: NDArray[np.int64],
+    order: NDArray[np.int64],
+    sign: NDArray[np.float64],
+    target: NDArray[np.float64],
+    cap: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    alpha: NDArray[np.float64],
+    w: NDArray[np.float64],
+    bias: float,
+    bound: NDArray[np.float64],
+    drop_above: float,
+    drop_below: float,
+    kept: NDArray[np.int64],
+) -> int:
+    """Minimise over one coordinate after another; return how many rows are worth a next visit."""
+    count = 0
+    for r in order:
+        row = matrix[rows[r]]
+        total = 0.0
+        for k in range(row.shape[0]):
+            total += row[k] * w[k]
+        slope = sign[r] * (total + bound[0]) - target[r] + ridge[r] * alpha[r]
+        value, drop = _step(slope, alpha[r], cap[r], curvature[r], bound, drop_above, drop_below)
+        if drop:
+            continue
+        kept[count] = r
+        count += 1
+        change = sign[r] * (value - alpha[r])
+        if change != 0.0:
+            alpha[r] = value
+            for k in range(row.shape[0]):
+                w[k] += change * row[k]
+            bound[0] += bias * change
+            bound[1] += change
+    return count
+
+
+@compiled
+def csr_sweep(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    rows: NDArray[np.int64],
+    order: NDArray[np.int64],
+    sign: NDArray[np.float64],
+    target: NDArray[np.float64],
+    cap: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    alpha: NDArray[np.float64],
+    w: NDArray[np.float64],
+    bias: float,
+    bound: NDArray[np.float64],
+    drop_above: float,
+    drop_below: float,
+    kept: NDArray[np.int64],
+) -> int:
+    """Minimise over one coordinate after another; return how many rows are worth a next visit."""
+    count = 0
+    for r in order:
+        first, last = indptr[rows[r]], indptr[rows[r] + 1]
+        total = 0.0
+        for k in range(first, last):
+            total += data[k] * w[indices[k]]
+        slope = sign[r] * (total + bound[0]) - target[r] + ridge[r] * alpha[r]
+        value, drop = _step(slope, alpha[r], cap[r], curvature[r], bound, drop_above, drop_below)
+        if drop:
+            continue
+        kept[count] = r
+        count += 1
+        change = sign[r] * (value - alpha[r])
+        if change != 0.0:
+            alpha[r] = value
+            for k in range(first, last):
+                w[indices[k]] += change * data[k]
+            bound[0] += bias * change
+            bound[1] += change
+    return count

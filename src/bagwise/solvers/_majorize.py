@@ -1,0 +1,125 @@
+"""Majorise-minimise loop; linearising a concave part is CCCP (Yuille and Rangarajan 2003)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from bagwise._threads import checkpoint
+from bagwise.solvers._result import Certificate, Status
+
+Point = TypeVar("Point")
+Surrogate = TypeVar("Surrogate")
+
+
+class Majorizable(Protocol[Point, Surrogate]):
+    """What `majorize_minimize` asks of a problem. A point may be an array, a tuple, anything."""
+
+    def value(self, x: Point, /) -> float:
+        """Return the objective at ``x``."""
+
+    def majorize(self, x: Point, /) -> Surrogate:
+        """Return a function that equals the objective at ``x`` and is nowhere below it."""
+
+    def minimize(self, surrogate: Surrogate, x: Point, tol: float, /) -> Point:
+        """Return the surrogate's minimiser to relative accuracy ``tol``, started at ``x``."""
+
+
+class Step(NamedTuple):
+    """One round of the loop: its number, the objective after it, and by how much it fell."""
+
+    n_iter: int
+    objective: float
+    decrease: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MajorizeResult(Certificate, Generic[Point]):
+    """Where the loop ended: the best point met, of the type that the problem works with.
+
+    Parameters
+    ----------
+    x : object
+        The point. ``objective`` is its value, ``history`` holds the values from the start on,
+        which never rise, and ``residual`` the last relative decrease.
+    """
+
+    x: Point
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate alone, without the point: what an estimator keeps."""
+        return Certificate(
+            objective=self.objective,
+            status=self.status,
+            n_iter=self.n_iter,
+            lower_bound=self.lower_bound,
+            residual=self.residual,
+            history=self.history,
+            solve_time=self.solve_time,
+            parts=self.parts,
+        )
+
+
+def majorize_minimize(
+    problem: Majorizable[Point, Surrogate],
+    x0: Point,
+    *,
+    max_iter: int = 50,
+    tol: float = 1e-6,
+    on_step: Callable[[Step], bool | None] | None = None,
+) -> MajorizeResult[Point]:
+    """Minimise surrogates that lie above an objective until it falls no further.
+
+    Parameters
+    ----------
+    problem : Majorizable
+        Has the methods ``value(x)``, ``majorize(x)`` and ``minimize(surrogate, x, tol)``.
+    x0 : object
+        Where to start.
+    max_iter : int
+        Most rounds.
+    tol : float
+        The loop ends when a round lowers the objective by at most this much, in units of
+        ``max(1, |objective|)``. Surrogates are minimised to a tenth of it.
+    on_step : callable, optional
+        Called with a `Step` after each round; a true answer ends the loop.
+
+    Returns
+    -------
+    MajorizeResult
+        ``STALLED`` means that a round raised the objective by more than ``tol``, which theory
+        forbids: a surrogate was not above the objective, or was minimised too loosely. ``MAX_ITER``
+        is also the status after ``on_step`` ended the loop.
+    """
+    started = perf_counter()
+    x, value = x0, float(problem.value(x0))
+    history = [value]
+    status, change, n_iter = Status.MAX_ITER, float("nan"), 0
+    for n_iter in range(1, max_iter + 1):
+        checkpoint()
+        candidate = problem.minimize(problem.majorize(x), x, 0.1 * tol)
+        new = float(problem.value(candidate))
+        decrease, slack = value - new, tol * max(1.0, abs(value))
+        change = decrease / max(1.0, abs(value))
+        if decrease > 0.0:  # never trade a better point for a worse one
+            x, value = candidate, new
+        history.append(value)
+        if not decrease >= -slack:  # NaN too
+            status = Status.STALLED
+        elif decrease <= slack:
+            status = Status.CONVERGED
+        stop = on_step is not None and on_step(Step(n_iter, value, decrease))
+        if stop or status is not Status.MAX_ITER:
+            break
+    return MajorizeResult(
+        x=x,
+        objective=value,
+        status=status,
+        n_iter=n_iter,
+        residual=abs(change),
+        history=np.array(history),
+        solve_time=perf_counter() - started,
+    )

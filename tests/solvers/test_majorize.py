@@ -1,0 +1,99 @@
+"""The majorise-minimise loop on problems whose iterates are known in closed form."""
+
+import numpy as np
+import pytest
+
+from bagwise.solvers import Status, majorize_minimize
+
+
+class SquareRoots:
+    """Minimise ``(x - 3)^2 + 4 sqrt(|x|)``; the root's tangent in ``x^2`` lies above it."""
+
+    def value(self, x):
+        return float(((x - 3.0) ** 2 + 4.0 * np.sqrt(np.abs(x))).sum())
+
+    def majorize(self, x):
+        return np.abs(x) ** -1.5  # 4 sqrt|x| <= weight x^2 + constant
+
+    def minimize(self, weight, x, tol):
+        return 3.0 / (1.0 + weight)
+
+
+class Tuples(SquareRoots):
+    """The same with points that are tuples."""
+
+    def value(self, x):
+        return super().value(np.array(x[0]))
+
+    def majorize(self, x):
+        return super().majorize(np.array(x[0]))
+
+    def minimize(self, weight, x, tol):
+        return (super().minimize(weight, x[0], tol), "tag")
+
+
+class Rising(SquareRoots):
+    """Its surrogate is not above the objective."""
+
+    def minimize(self, weight, x, tol):
+        return x + 1.0
+
+
+def test_ends_where_the_derivative_is_zero():
+    result = majorize_minimize(SquareRoots(), np.array([5.0, 9.0]), max_iter=500, tol=1e-14)
+    assert result.status is Status.CONVERGED
+    x = result.x
+    np.testing.assert_allclose(2.0 * (x - 3.0) + 2.0 / np.sqrt(x), 0.0, atol=1e-5)
+    assert (np.diff(result.history) <= 0).all()
+    assert len(result.history) == result.n_iter + 1
+    assert result.objective == SquareRoots().value(x) == result.history[-1]
+
+
+def test_points_may_be_of_any_type():
+    array = majorize_minimize(SquareRoots(), np.array(5.0))
+    other = majorize_minimize(Tuples(), (5.0, "start"))
+    assert other.x[1] == "tag"
+    np.testing.assert_array_equal(other.history, array.history)
+    np.testing.assert_array_equal(other.certificate.history, array.history)
+    assert not hasattr(other.certificate, "x")
+
+
+def test_a_rise_is_reported_and_the_better_point_kept():
+    start = np.array(3.0)
+    result = majorize_minimize(Rising(), start)
+    assert result.status is Status.STALLED
+    assert result.x is start
+    assert result.objective == SquareRoots().value(start)
+
+
+def test_nan_is_not_progress():
+    class Broken(SquareRoots):
+        def minimize(self, weight, x, tol):
+            return np.array(np.nan)
+
+    result = majorize_minimize(Broken(), np.array(3.0))
+    assert result.status is Status.STALLED
+    assert result.x == 3.0
+
+
+def test_budget_and_callback():
+    result = majorize_minimize(SquareRoots(), np.array(9.0), max_iter=2, tol=0.0)
+    assert (result.status, result.n_iter) == (Status.MAX_ITER, 2)
+    steps = []
+
+    def stop_at_third(step):
+        steps.append(step)
+        return step.n_iter == 3
+
+    result = majorize_minimize(SquareRoots(), np.array(9.0), tol=0.0, on_step=stop_at_third)
+    assert result.n_iter == 3
+    assert [step.objective for step in steps] == list(result.history[1:])
+    assert sum(step.decrease for step in steps) == pytest.approx(
+        result.history[0] - result.history[-1]
+    )
+
+
+def test_no_rounds_at_all():
+    result = majorize_minimize(SquareRoots(), np.array(9.0), max_iter=0)
+    assert result.n_iter == 0
+    assert result.status is Status.MAX_ITER
