@@ -43,6 +43,7 @@ suppress_warnings = ["ref.footnote"]
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
