@@ -1,3 +1,4 @@
+import builtins
 import json
 import subprocess
 import sys
@@ -153,3 +154,16 @@ def test_names_that_a_terminal_cannot_show():
     )
     assert done.returncode == 0
     assert r"Lozano-P\xe9rez" in done.stdout
+
+
+def test_interrupted_while_loading(monkeypatch, capsys):
+    load = builtins.__import__
+
+    def interrupted(name, *rest):
+        if name == "bagwise.cli._app":
+            raise KeyboardInterrupt
+        return load(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr() == ("", "bagwise: interrupted\n")

@@ -10,6 +10,7 @@ from bagwise import Bags
 from bagwise.cli._data import DataRequest, in_options, load_data
 from bagwise.cli._output import CommandError, Output
 from bagwise.datasets import load_digit_bags
+from bagwise.io._options import Options
 
 QUIET = Output(quiet=True)
 
@@ -228,3 +229,8 @@ def test_no_label_at_all(workshop):
     assert "no labels" in data.summary()
     with pytest.raises(CommandError, match="has no labels, and it is needed"):
         data.need_labels("it is needed")
+
+
+@pytest.mark.parametrize("name", ["format", "max_bytes", *Options.__dataclass_fields__])
+def test_messages_name_every_option_of_the_reader(name):
+    assert in_options(f"pass {name}=7.").startswith("pass --")

@@ -64,6 +64,8 @@ def test_show(workshop, bagwise):
     for part in (info("musk1").title, info("musk1").licence, "musk (47 bags)", "Dietterich"):
         assert " ".join(part.split()) in flat
     assert info("musk1").origin.files[0].url in out
+    _, out, _ = bagwise("datasets show news_sci_med")
+    assert "multi-instance/text-categorization.rar" in out
     code, out, _ = bagwise("datasets show corel3 --json")
     assert json.loads(out)["set"]["made_of"] == ["fox", "tiger", "elephant"]
 

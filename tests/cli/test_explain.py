@@ -6,7 +6,7 @@ import pytest
 import bagwise as library
 from bagwise.cli._models import FittedModel
 from bagwise.datasets import load_digit_bags
-from bagwise.metrics import key_instance_success_rate
+from bagwise.metrics import make_instance_scorer
 from bagwise.svm import SIL, MIKernelSVM
 
 DIGITS = "digits --read n_bags=30"
@@ -28,10 +28,8 @@ def test_key_instances_are_those_of_the_model(data, cls, bagwise):
     assert [bag["key"]["instance"] for bag in answer["bags"]] == model.key_instances(
         data.bags
     ).tolist()
-    wanted = key_instance_success_rate(
-        data.instance_y == 3, model.key_instances(data.bags), data.bags.offsets
-    )
-    assert answer["key_success"] == pytest.approx(wanted)
+    scorer = make_instance_scorer("key_instance_success_rate", positive=3)
+    assert answer["key_success"] == pytest.approx(scorer(model, data.bags, data.y))
     scores = model.instance_decision_function(data.bags)
     for i, bag in enumerate(answer["bags"]):
         first, last = data.bags.offsets[i : i + 2]

@@ -24,6 +24,14 @@ class FirstFeature:
         return self.classes_[(self.decision_function(bags) > 0).astype(int)]
 
 
+class BothSides(FirstFeature):
+    """As `FirstFeature`, but in negative bags the smallest score decides, as in sums of scores."""
+
+    def key_instances(self, bags):
+        side = np.repeat(np.where(self.decision_function(bags) > 0, 1, -1), bags.sizes)
+        return segment_argmax(side * self.instance_decision_function(bags), *ends(bags))
+
+
 class BagsOnly(FirstFeature):
     """Has no scores of instances."""
 

@@ -4,7 +4,7 @@ from scipy import stats
 
 from bagwise import Bags
 from bagwise.inspection import assess, wilson_interval
-from inspection.judges import BagsOnly, FirstFeature
+from inspection.judges import BagsOnly, BothSides, FirstFeature, ThreeClasses
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 5), (5, 5), (118, 140), (1, 2), (500, 1000)])
@@ -29,6 +29,18 @@ def test_counts():
     assert (card.n_found, card.n_key_bags) == (2, 2)
     assert card.name == "FirstFeature"
     assert card.interval == wilson_interval(2, 3)
+
+
+def test_key_instance_of_a_bag_called_negative():
+    card = assess(BothSides(), BAGS, [1, 1, 0], is_key=[False, True, False, False, True])
+    assert BothSides().key_instances(BAGS).tolist() == [1, 0, 0]  # what decides for "negative"
+    assert (card.n_found, card.n_key_bags) == (2, 2)
+
+
+def test_key_instances_of_three_classes():
+    bags = Bags([[1.0, 0, 0], [0, 2.0, 0], [0, 0, 1.0]], [0, 2, 3])
+    card = assess(ThreeClasses(), bags, ["bee", "cat"], is_key=[True, False, True])
+    assert (card.n_right, card.n_found, card.n_key_bags) == (2, 1, 2)
 
 
 def test_key_instance_not_found():

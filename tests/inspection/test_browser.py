@@ -101,6 +101,18 @@ def test_key_instance_is_framed(browser, page, data):
     assert browser.run(style) == "solid"
 
 
+def test_instances_are_numbered_by_their_place_in_the_bag(browser, tmp_path):
+    values = np.zeros((500, 1))
+    values[[7, 499], 0] = -3.0, 9.0
+    path = tmp_path / "page.html"
+    write_report(path, FirstFeature(), Bags(values, [0, 499, 500]), [0, 1])
+    browser.open(path.as_uri() + "#sort=name")
+    titles = "[...document.querySelectorAll('.instance')].map(e => e.title)"
+    large = [title for title in browser.run(titles) if "score \u22123.00" in title]
+    assert large == ["instance 7, score \u22123.00"]
+    assert browser.run(titles)[-1] == "instance 0, score +9.00, key instance"
+
+
 @pytest.mark.parametrize("way", ["click", "address", "keyboard"])
 def test_filters(browser, page, data, way):
     bags, y, scores = data

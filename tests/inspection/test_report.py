@@ -181,6 +181,7 @@ def test_large_bags_show_their_key_and_strongest_instances():
     assert data["instances"]["scores"][bag["key"]] == 9.0
     kept = np.sort(np.abs(values))[-MAX_INSTANCES:]
     np.testing.assert_allclose(np.sort(np.abs(data["instances"]["scores"])), kept, rtol=1e-3)
+    np.testing.assert_allclose(data["instances"]["scores"], values[bag["places"]], rtol=1e-3)
 
 
 def test_tables_of_methods(bags, y):

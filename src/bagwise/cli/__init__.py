@@ -1,5 +1,6 @@
 """The command ``bagwise``."""
 
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -13,6 +14,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         What follows ``bagwise``. Default: the arguments of this process.
     """
-    from bagwise.cli._app import run
-
+    try:
+        from bagwise.cli._app import run
+    except KeyboardInterrupt:  # while the program is still loading
+        sys.stderr.write("bagwise: interrupted\n")
+        return 130
     return run(arguments)

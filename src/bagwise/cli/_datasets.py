@@ -169,20 +169,29 @@ def _as_text(entry: "DatasetInfo", found: dict[str, Any]) -> str:
         ("cite", entry.citation),
         ("licence", entry.licence),
         ("where", where),
-        ("from", "" if entry.origin is None else _origin_text(found, entry.origin.note)),
+        ("from", _origin_text(entry)),
         *(("address", url) for url in found["urls"]),
     ]
     return "\n".join(_paragraph(name, text) for name, text in lines if text)
 
 
-def _origin_text(found: dict[str, Any], note: str) -> str:
-    place = f"github.com/{found['repository']} at commit {found['commit'][:12]}"
-    return f"{place}. {note}" if note else place
+def _origin_text(entry: "DatasetInfo") -> str:
+    origin = entry.origin
+    if origin is None:
+        return ""
+    path = f", {origin.path}" if origin.path else ""
+    place = f"github.com/{origin.repository} at commit {origin.commit[:12]}{path}"
+    return f"{place}. {origin.note}" if origin.note else place
 
 
 def _paragraph(name: str, text: str) -> str:
     if name == "address":  # not broken, so that it can be copied
         return f"{name:<10}{text}"
     return textwrap.fill(
-        text, 96, initial_indent=f"{name:<10}", subsequent_indent=" " * 10, break_long_words=False
+        text,
+        96,
+        initial_indent=f"{name:<10}",
+        subsequent_indent=" " * 10,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

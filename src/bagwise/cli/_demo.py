@@ -253,7 +253,7 @@ def _summary(card: "MethodCard", path: Path, size: int) -> str:
     return (
         f"{card.name} gives the right label to {card.accuracy:.1%} of {card.n_bags} unseen bags "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %).\n"
-        f"In {card.n_found} of {card.n_key_bags} bags that hold a {TARGET} it points at one.\n"
+        f"In {card.n_found} of {card.n_key_bags} bags that hold a {TARGET} it finds one.\n"
         f"Report: {path} ({size / 1000:.0f} kB). Open it in a browser: {path.resolve().as_uri()}"
     )
 

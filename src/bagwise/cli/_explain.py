@@ -4,7 +4,8 @@ The object that ``--json`` prints::
 
     {"schema": 1, "command": "explain", "model": {"name": str, "path": str}, "data": DATA,
      "accuracy": or null, "metric": or null, as for ``predict``,
-     "key_success": share of the bags with a true key instance in which one is named, or null,
+     "key_success": share of the bags with a true key instance in which one is found (with two
+                    classes: has the highest score for the second), or null,
      "bags": [{"bag": str, "predicted": label, "score": of the bag,
                "key": INSTANCE, "next": [INSTANCE, ...]}],
      "report": {"path": str, "bytes": int} or null}
@@ -72,6 +73,8 @@ def run_explain(
         model = load_model(path)
     data = load_data(output, request)
     check_width(model, data.bags, request.data)
+    if report is not None:
+        _check_reportable(data)
     with bad_input(code="data", where=request.data), output.busy("Explaining"):
         predicted, scores = model.predict(data.bags), model.decision_function(data.bags)
         try:
@@ -82,9 +85,7 @@ def run_explain(
         labels = label_texts(output, model, data)
         stories = list(_stories(model, data, predicted, scores, keys, inside, labels, top))
     metric, value = quality(model, data, predicted, scores)
-    found = None
-    if not model.multilabel_:
-        found = _key_success(data, keys)
+    found = _key_success(model, data)
     if value is not None:
         output.note(f"{metric}: {value:.1%} of {count(len(data.bags), 'bag')}".capitalize())
     if found is not None:
@@ -149,15 +150,13 @@ def _ranked(scores: "NDArray[np.float64]", key: int, top: int) -> tuple[list[int
     return places, scores[places].tolist()
 
 
-def _key_success(data: LoadedData, keys: "NDArray[np.int64]") -> tuple[int, int] | None:
-    import numpy as np
+def _key_success(model: FittedModel, data: LoadedData) -> tuple[int, int] | None:
+    from bagwise.inspection._assess import count_found
 
-    if data.is_key is None:
+    if data.is_key is None or model.multilabel_:
         return None
-    starts = data.bags.offsets[:-1]
-    holding = np.logical_or.reduceat(data.is_key, starts)
-    found = data.is_key[starts + keys]
-    return (int(found.sum()), int(holding.sum())) if holding.any() else None
+    found, holding = count_found(model, data.bags, data.is_key)
+    return (found, holding) if holding else None
 
 
 # --------------------------------------------------------------------------------------- results
@@ -203,6 +202,14 @@ def _as_json(data: LoadedData, story: _Story) -> dict[str, Any]:
     }
 
 
+def _check_reportable(data: LoadedData) -> None:
+    """Refuse before the work what the report cannot show."""
+    y = data.need_labels("the report compares predictions with labels")
+    if y.ndim == 2:
+        msg = "the report shows one label per bag, and these bags have lists of labels."
+        raise CommandError(msg, code="data", where=data.name)
+
+
 def _write_report(
     output: Output,
     report: Path,
@@ -213,10 +220,6 @@ def _write_report(
 ) -> int:
     from bagwise.inspection import write_report
 
-    y = data.need_labels("the report compares predictions with labels")
-    if y.ndim == 2:
-        msg = "the report shows one label per bag, and these bags have lists of labels."
-        raise CommandError(msg, code="data", where=request.data)
     command = ["bagwise", "explain", str(path), *request.arguments(), "--report", str(report)]
     classes = json_value(model.classes_)
     with bad_input(code="data", where=request.data), output.busy("Writing the report"):
@@ -224,7 +227,7 @@ def _write_report(
             report,
             model,
             data.bags,
-            y,
+            data.y,
             is_key=data.is_key,
             render=data.render,
             title=f"{model.name} on {data.name}",

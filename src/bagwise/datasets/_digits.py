@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from bagwise.bags import Bags
 from bagwise.datasets._dataset import BagDataset
-from bagwise.datasets._drawing import check_share, check_sizes, draw_chosen
+from bagwise.datasets._drawing import check_share, check_sizes, draw_chosen, number_names
 
 _IMAGES = ("all", "train", "test")
 
@@ -89,7 +89,7 @@ def load_digit_bags(
     rng = np.random.default_rng(random_state)
     pixels, digits = load_digits(return_X_y=True)
     chosen = _choose_images(images, len(digits))
-    sizes = _draw_sizes(rng, n_bags, mean_size, min_size, max_size)
+    sizes = _draw_sizes_of_mean(rng, n_bags, mean_size, min_size, max_size)
     if multilabel:
         decks = [_Deck(chosen, "images", rng)]
         counts = sizes[:, None]
@@ -122,10 +122,10 @@ def load_digit_bags(
     bags = Bags(
         pixels[rows],
         offsets,
-        bag_names=_number_names("bag" if images == "all" else images, np.arange(n_bags)),
+        bag_names=number_names("bag" if images == "all" else images, np.arange(n_bags)),
         labels=y,
         label_names=label_names if multilabel else None,
-        instance_names=_number_names("image", rows),
+        instance_names=number_names("image", rows),
         instance_labels=digits[rows],
         feature_names=[f"pixel_{row}_{column}" for row in range(8) for column in range(8)],
     )
@@ -183,7 +183,7 @@ def _choose_images(images: str, n_images: int) -> NDArray[np.int64]:
     return np.arange(*ranges[images])
 
 
-def _draw_sizes(
+def _draw_sizes_of_mean(
     rng: np.random.Generator, n_bags: int, mean: float, low: int, high: int
 ) -> NDArray[np.int64]:
     """Draw from a beta-binomial distribution: any mean, within limits, uniform in the middle."""
@@ -192,11 +192,6 @@ def _draw_sizes(
         return np.full(n_bags, round(mean))
     chance = rng.beta(2 * place, 2 * (1 - place), size=n_bags)
     return low + rng.binomial(high - low, chance)
-
-
-def _number_names(prefix: str, numbers: NDArray[np.int64]) -> list[str]:
-    width = len(str(numbers.max()))
-    return [f"{prefix} {number:0{width}d}" for number in numbers.tolist()]
 
 
 def _describe(bags: Bags, rows: NDArray[np.int64], images: str, target: int | None) -> str:

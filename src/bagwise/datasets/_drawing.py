@@ -68,6 +68,12 @@ def shuffled_inside(rng: np.random.Generator, sizes: NDArray[np.int64]) -> NDArr
     return places
 
 
+def number_names(prefix: str, numbers: NDArray[np.int64]) -> list[str]:
+    """Return names that end in numbers of the same width."""
+    width = len(str(numbers.max()))
+    return [f"{prefix} {number:0{width}d}" for number in numbers.tolist()]
+
+
 def build_bags(
     instances: NDArray[Any],
     sizes: NDArray[np.int64],
@@ -78,11 +84,10 @@ def build_bags(
     label_names: Sequence[str] | None = None,
 ) -> Bags:
     """Return bags that carry labels and instance labels, each instance named by its kind."""
-    width = len(str(len(sizes) - 1))
     return Bags(
         instances,
         np.append(0, np.cumsum(sizes)),
-        bag_names=[f"bag {number:0{width}d}" for number in range(len(sizes))],
+        bag_names=number_names("bag", np.arange(len(sizes))),
         labels=y,
         instance_names=np.asarray(kinds)[kind_of],
         instance_labels=instance_y,

@@ -17,16 +17,12 @@ from bagwise.datasets._dataset import BagDataset
 from bagwise.datasets._derived import derive
 from bagwise.datasets._originals import Arrays, read_original
 from bagwise.datasets._registry import DatasetInfo, OriginalFile, info
-from bagwise.exceptions import BagFileError, BagwiseError
+from bagwise.exceptions import BagFileError, DatasetUnavailableError
 
 #: A folder with the sets in our own form, NAME.npz. It is looked at first, and never written to.
 DATA_VARIABLE = "BAGWISE_DATA"
 #: A folder to keep downloads in, instead of the platform's.
 CACHE_VARIABLE = "BAGWISE_CACHE"
-
-
-class DatasetUnavailableError(BagwiseError, OSError):
-    """A data set is neither on this machine nor to be had from elsewhere."""
 
 
 def fetch(

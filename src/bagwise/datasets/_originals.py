@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat
 
+from bagwise.bags import Bags
 from bagwise.datasets._registry import DatasetInfo
 from bagwise.exceptions import BagFileError
+from bagwise.io import read
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -36,15 +38,7 @@ def read_original(entry: DatasetInfo, paths: Sequence[Path]) -> Arrays:
 
 def _c45(entry: DatasetInfo, paths: Sequence[Path]) -> Arrays:
     """Lines of bag, instance, features and class (0. or 1.), as in UCI's Musk."""
-    lines = [line.split(",") for line in _lines(paths[0])]
-    values = np.array([cells[2:] for cells in lines], dtype=np.float64)
-    names, starts = _runs(np.array([cells[0] for cells in lines]))
-    return {
-        "X": values[:, :-1],
-        "offsets": np.append(starts, len(values)),
-        "y": values[starts, -1].astype(np.int64),
-        "bag_names": names,
-    }
+    return _from_bags(read(paths[0], format="c45"), np.int64)
 
 
 def _milpy(entry: DatasetInfo, paths: Sequence[Path]) -> Arrays:
@@ -70,21 +64,8 @@ def _milpy_blocks(entry: DatasetInfo, paths: Sequence[Path]) -> Arrays:
 
 
 def _miml_arff(entry: DatasetInfo, paths: Sequence[Path]) -> Arrays:
-    r"""Relational ARFF: ``id,"instance\ninstance",label,label,...`` on each line."""
-    lines = _lines(paths[0])
-    data = lines[[line.lower() for line in lines].index("@data") + 1 :]
-    bags, names, labels = [], [], []
-    for line in data:
-        before, bag, after = line.split('"')
-        names.append(before.rstrip(","))
-        bags.append([row.split(",") for row in bag.split("\\n")])
-        labels.append(after.lstrip(",").split(","))
-    return {
-        "X": np.array([row for bag in bags for row in bag], dtype=np.float64),
-        "offsets": np.append(0, np.cumsum([len(bag) for bag in bags])),
-        "y": np.array(labels, dtype=np.int8),
-        "bag_names": np.array(names),
-    }
+    """Relational ARFF with a column of zeros and ones for each label."""
+    return _from_bags(read(paths[0], format="arff", label=entry.label_names), np.int8)
 
 
 def _mcil(entry: DatasetInfo, paths: Sequence[Path]) -> Arrays:
@@ -157,6 +138,18 @@ _LAYOUTS: Mapping[str, Callable[[DatasetInfo, Sequence[Path]], Arrays]] = {
     "milpy_blocks": _milpy_blocks,
     "miml_arff": _miml_arff,
 }
+
+
+def _from_bags(bags: Bags, label_type: type[np.integer[Any]]) -> Arrays:
+    """Return the arrays of bags that one of the readers of users' files has read."""
+    assert bags.labels is not None
+    assert bags.bag_names is not None
+    return {
+        "X": bags.instances,
+        "offsets": bags.offsets,
+        "y": bags.labels.astype(label_type),
+        "bag_names": bags.bag_names,
+    }
 
 
 def _lines(path: Path) -> list[str]:

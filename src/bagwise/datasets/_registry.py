@@ -44,6 +44,8 @@ class Origin:
         GitHub repository, owner and name.
     commit : str
         The commit.
+    path : str
+        Where in it, if there are no files.
     layout : str or None
         How the files are read; None if there are none.
     files : tuple of OriginalFile
@@ -56,6 +58,7 @@ class Origin:
 
     repository: str
     commit: str
+    path: str = ""
     layout: str | None = None
     files: tuple[OriginalFile, ...] = ()
     class_ids: tuple[int, ...] = ()
@@ -223,6 +226,7 @@ def _origin(table: dict[str, Any]) -> Origin:
     return Origin(
         repository=table["repository"],
         commit=table["commit"],
+        path=table.get("path", ""),
         layout=table.get("layout"),
         files=tuple(OriginalFile(**file) for file in table.get("files", ())),
         class_ids=tuple(table.get("class_ids", ())),

@@ -11,6 +11,7 @@ from bagwise.datasets._drawing import (
     check_count,
     check_length,
     check_share,
+    number_names,
     quotas,
     shuffled_inside,
 )
@@ -110,8 +111,7 @@ def make_weak_label_bags(
     instances[~labeled] += separation * rng.normal(size=(int((~labeled).sum()), n_features))
 
     y = lists.astype(np.int8)
-    width = len(str(n_labels - 1))
-    names = tuple(f"label {label:0{width}d}" for label in range(n_labels))
+    names = tuple(number_names("label", np.arange(n_labels)))
     bags = build_bags(instances, sizes, y, instance_y, (*names, "distractor"), instance_y, names)
     return BagDataset(
         bags=bags,

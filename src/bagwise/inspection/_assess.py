@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags import Bags
+from bagwise.bags import Bags, segment_argmax
 from bagwise.metrics import key_instance_success_rate
 from bagwise.solvers import Certificate
 
@@ -54,8 +54,8 @@ class MethodCard:
     n_right, n_bags : int
         Bags labelled right, of all bags.
     n_found, n_key_bags : int or None
-        Bags in which the key instance named is a true one, of all bags that hold one. None if the
-        truth is not known or the method scores no instances.
+        Bags in which a true key instance is found, of all bags that hold one; see `count_found`.
+        None if the truth is not known or the method scores no instances.
     parameters : str
         The settings, in words.
     fit_seconds, cv_accuracy : float or None
@@ -86,7 +86,7 @@ class MethodCard:
 
     @property
     def key_success(self) -> float | None:
-        """Share of the bags with a true key instance in which one is named."""
+        """Share of the bags with a true key instance in which one is found."""
         if self.n_found is None or not self.n_key_bags:
             return None
         return self.n_found / self.n_key_bags
@@ -115,7 +115,7 @@ def assess(
         Their labels.
     is_key : array-like of bool of shape (n_instances,), optional
         Which instances are true key instances. Among the bags that hold one, it is counted how
-        often ``key_instances`` names one.
+        often one is found.
     name : str, optional
         Default: the name of the class.
     parameters, fit_seconds, cv_accuracy
@@ -123,10 +123,8 @@ def assess(
     """
     labels = np.asarray(y)
     found = n_key_bags = None
-    if is_key is not None:
-        places = key_places(estimator, bags)
-        if places is not None:
-            found, n_key_bags = _count_found(bags, places, check_is_key(is_key, bags))
+    if is_key is not None and key_places(estimator, bags) is not None:
+        found, n_key_bags = count_found(estimator, bags, check_is_key(is_key, bags))
     return MethodCard(
         name=type(estimator).__name__ if name is None else name,
         n_right=int((estimator.predict(bags) == labels).sum()),
@@ -158,9 +156,18 @@ def key_places(estimator: Any, bags: Bags) -> NDArray[np.int64] | None:
     return places
 
 
-def _count_found(
-    bags: Bags, places: NDArray[np.int64], is_key: NDArray[np.bool_]
-) -> tuple[int, int]:
+def count_found(estimator: Any, bags: Bags, is_key: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return in how many bags a true key instance is found, and how many bags hold one.
+
+    With two classes it is found if it has the highest score for the second one, whatever label the
+    bag got: the success rate of `bagwise.metrics`. With more, if it decides for the class
+    predicted.
+    """
+    if len(estimator.classes_) == 2:
+        scores = np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)
+        places = segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
+    else:
+        places = estimator.key_instances(bags)
     n_key_bags = int(np.logical_or.reduceat(is_key, bags.offsets[:-1]).sum())
     if n_key_bags == 0:
         return 0, 0

@@ -121,6 +121,7 @@ def _describe_bag(
     key = -1
     if verdicts.keys is not None:
         key = int(np.searchsorted(places, verdicts.keys[bag]))
+    some = {} if len(places) == bags.sizes[bag] else {"places": places.tolist()}
     return {
         "name": f"bag {bag}" if bags.bag_names is None else str(bags.bag_names[bag]),
         "truth": int(verdicts.truth[bag]),
@@ -130,6 +131,7 @@ def _describe_bag(
         "key": key,
         "size": int(bags.sizes[bag]),
         "shown": len(places),
+        **some,
     }
 
 

@@ -17,7 +17,7 @@ from bagwise.bags import Bags
 from bagwise.inspection import _svg
 from bagwise.inspection._assess import MethodCard, assess, check_is_key
 from bagwise.inspection._contents import Contents, Render
-from bagwise.inspection._gallery import make_gallery
+from bagwise.inspection._gallery import Gallery, make_gallery
 from bagwise.inspection._provenance import data_digest, package_versions
 from bagwise.inspection._tables import certificate_table, fact_list, method_table, percent
 from bagwise.inspection._verdicts import Verdicts, judge
@@ -124,15 +124,14 @@ def report(
         "certificates": certificate_table(cards, own.name),
         "facts": fact_list(known),
         "description": escape(description),
-        "n_right": str(own.n_right),
-        "n_wrong": str(own.n_bags - own.n_right),
         "n_bags": str(own.n_bags),
+        "found_rule": _found_rule(verdicts),
         "legend": _legend(verdicts, has_truth=truth is not None),
     }
     n_shown = min(max_bags, len(bags))
     while True:
         gallery = make_gallery(bags, verdicts, truth, render, n_shown)
-        page = _assemble(parts, gallery.json, gallery.contents, n_shown, len(bags))
+        page = _assemble(parts, gallery, len(bags))
         size = len(page.encode())
         if size <= max_bytes or n_shown == 1:
             return page
@@ -169,20 +168,23 @@ def write_report(
     return len(content)
 
 
-def _assemble(
-    parts: Mapping[str, str], data: str, contents: Contents, n_shown: int, n_bags: int
-) -> str:
-    style = _resource("report.css") + _sprite_style(contents)
+def _assemble(parts: Mapping[str, str], gallery: Gallery, n_bags: int) -> str:
+    style = _resource("report.css") + _sprite_style(gallery.contents)
     script = _resource("report.js")
     fingerprint = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     sampled = ""
-    if n_shown < n_bags:
+    if gallery.n_shown < n_bags:
         sampled = (
-            f"<p class='note'>This page shows {n_shown:,} of the {n_bags:,} bags, chosen evenly "
-            "from the worst margin to the best; the numbers and charts are of all bags.</p>"
+            f"<p class='note'>This page shows {gallery.n_shown:,} of the {n_bags:,} bags, chosen "
+            "evenly from the worst margin to the best; the numbers and charts are of all bags.</p>"
         )
     return Template(_resource("report.html")).substitute(
-        parts, style=style, script=script, fingerprint=fingerprint, data=data, sampled=sampled
+        parts,
+        style=style,
+        script=script,
+        fingerprint=fingerprint,
+        data=gallery.json,
+        sampled=sampled,
     )
 
 
@@ -218,7 +220,7 @@ def _lead(card: MethodCard, verdicts: Verdicts, task: str, bags_name: str) -> st
     if card.key_success is not None:
         text += (
             f" In <strong>{card.n_found:,} of the {card.n_key_bags:,}</strong> bags that hold a "
-            "true key instance, it points at one."
+            "true key instance, it finds one."
         )
     return text
 
@@ -273,6 +275,16 @@ def _charts(verdicts: Verdicts) -> str:
     return "".join(
         f"<figure><h3>{name}</h3>{chart}<figcaption>{caption}</figcaption></figure>"
         for name, chart, caption in figures
+    )
+
+
+def _found_rule(verdicts: Verdicts) -> str:
+    which = "decides for the label that the method gave"
+    if verdicts.is_binary:
+        name = escape(verdicts.label_names[1])
+        which = f"scores highest for “{name}”, whatever label the bag got,"
+    return (
+        f"among the bags that hold a true key instance, how often the instance that {which} is one."
     )
 
 

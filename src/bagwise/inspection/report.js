@@ -79,7 +79,9 @@
 
   function instance(bag, j) {
     const i = bag.first + j;
-    const facts = [instances.names ? instances.names[i] : "instance " + (j + 1)];
+    const place = bag.places ? bag.places[j] : j;
+    const facts = ["instance " + place];
+    if (instances.names) facts.push(instances.names[i]);
     if (instances.labels) facts.push("label " + instances.labels[i]);
     if (instances.scores) facts.push("score " + signed(instances.scores[i]));
     if (j === bag.key) facts.push("key instance");

@@ -25,8 +25,9 @@ def key_instance_success_rate(
     instance_y : array-like of shape (n_instances,) or (n_instances, n_labels)
         Zeros and ones: whether an instance is a key instance, or one of which labels.
     places : array-like of int of shape (n_bags,) or (n_bags, n_labels)
-        Place, inside each bag and counted from 0, of the instance pointed at, as estimators'
-        ``key_instances`` returns it.
+        Place, inside each bag and counted from 0, of the instance pointed at: that with the
+        highest score for the positive class. Estimators' ``key_instances`` is this only in bags
+        that they call positive, unless a bag scores as its best instance does.
     offsets : array-like of int of shape (n_bags + 1,)
         Row at which each bag begins, and the number of rows: ``Bags.offsets``.
     relevant : array-like of bool of the shape of ``places``, optional

@@ -57,7 +57,9 @@ def coverage(y_true: ArrayLike, y_score: ArrayLike) -> float:
 
     Notes
     -----
-    :func:`sklearn.metrics.coverage_error` is this plus 1.
+    :func:`sklearn.metrics.coverage_error` is this plus 1. Table 4 of the MIMLCA paper refers to
+    Jin, Wang & Zhou (2009) for the definition and does not say where ranks begin; other papers of
+    Zhou on such data subtract 1, as here, and the figures are possible either way.
 
     Examples
     --------
