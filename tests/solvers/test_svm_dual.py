@@ -449,3 +449,17 @@ def test_signs_on_musk1_are_those_of_libsvm():
     result = solve_svm_dual(gram, sign, 0.1)
     assert {-1.0, 1.0} == set(np.sign(expected))
     np.testing.assert_array_equal(np.sign(result.decision), np.sign(expected))
+
+
+def test_history_falls_and_ends_with_the_certificate():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    sign = np.where(X[:, 0] + 0.5 * rng.normal(size=120) > 0, 1.0, -1.0)
+    result = solve_svm_dual(X @ X.T, sign, 1.0)
+    assert len(result.history) == len(result.gap_history) >= 5
+    assert (np.diff(result.history) <= 1e-9 * np.abs(result.history[-1])).all()
+    assert result.history[0] == 0.0  # alpha = 0, where the gap is what the zero function costs
+    assert result.gap_history[0] >= 120 - abs(sign.sum())
+    assert (result.gap_history >= -1e-9).all()
+    np.testing.assert_allclose(result.history[-1], -result.lower_bound)
+    np.testing.assert_allclose(result.gap_history[-1], result.gap, atol=1e-9)

@@ -155,9 +155,9 @@ class CertificateField(Field):
         }
         members["status"] = str(value.status)
         members["n_iter"] = Number(kinds="i", ge=0).dump(int(value.n_iter), at.child("n_iter"))
-        members["history"] = self._history.dump(
-            np.asarray(value.history, dtype=np.float64), at.child("history")
-        )
+        for name in self._histories:
+            values = np.asarray(getattr(value, name), dtype=np.float64)
+            members[name] = self._history.dump(values, at.child(name))
         members["parts"] = [
             self.dump(part, at.child(f"parts.{i}"), depth + 1) for i, part in enumerate(value.parts)
         ]
@@ -183,13 +183,14 @@ class CertificateField(Field):
             **numbers,
             status=Status(node["status"]),
             n_iter=Number(kinds="i", ge=0).load(node["n_iter"], at.child("n_iter")),
-            history=self._history.load(node["history"], at.child("history")),
+            **{name: self._history.load(node[name], at.child(name)) for name in self._histories},
             parts=tuple(
                 self.load(part, at.child(f"parts.{i}"), depth + 1) for i, part in enumerate(parts)
             ),
         )
 
     _floats = ("objective", "lower_bound", "residual", "solve_time")
+    _histories = ("history", "gap_history")
 
     @property
     def _history(self) -> Array:

@@ -39,6 +39,8 @@ class Certificate:
         Largest violation of the optimality conditions, in the units of the solver's ``tol``.
     history : ndarray of float
         The objective (of the problem that the solver works on) as iterations went by.
+    gap_history : ndarray of float
+        The duality gap at the entries of ``history``, where the solver knows it; else empty.
     solve_time : float
         Seconds spent in the solver.
     parts : tuple of Certificate
@@ -51,6 +53,7 @@ class Certificate:
     lower_bound: float = -inf
     residual: float = nan
     history: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    gap_history: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     solve_time: float = 0.0
     parts: tuple["Certificate", ...] = ()
 
@@ -107,6 +110,7 @@ class Result(Certificate):
             lower_bound=self.lower_bound,
             residual=self.residual,
             history=self.history,
+            gap_history=self.gap_history,
             solve_time=self.solve_time,
             parts=self.parts,
         )

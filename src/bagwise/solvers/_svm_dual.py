@@ -23,6 +23,7 @@ _LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
 _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
+_RECORD_STEPS = 10  # pair steps before the first record; later ones come ever more rarely
 _LOSSES = 3  # times that rounding may stop the pair steps
 _RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
@@ -97,7 +98,7 @@ def solve_svm_dual(
     SVMDualResult
         ``objective`` is the primal value at ``(w, b)``, ``lower_bound`` the dual value,
         ``residual`` the violation that ``tol`` bounds, computed from scratch, ``history`` the
-        negative dual values.
+        negative dual values, ``gap_history`` the duality gap beside them.
 
     Notes
     -----
@@ -443,8 +444,16 @@ class _Search:
         self.state, self.tol, self.max_iter = state, tol, max_iter
         self.n_iter = 0
         self.status = Status.CONVERGED
-        self.history = [-state.dual]
+        self.history: list[float] = []
+        self.gaps: list[float] = []
+        self.record()
         self.buffer = np.empty(0)
+
+    def record(self) -> None:
+        """Note the objective of the dual, as minimised, and the gap."""
+        dual = self.state.dual
+        self.history.append(-dual)
+        self.gaps.append(self.state.primal(self.state.intercept()) - dual)
 
     def run(self) -> "_Search":
         state, tol = self.state, self.tol
@@ -476,7 +485,7 @@ class _Search:
             if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
                 polished = work.newton(4)
             work.push()
-            self.history.append(-state.dual)
+            self.record()
             blurred = state.rounding > tol
             if lost or blurred:
                 state.refresh()
@@ -492,6 +501,7 @@ class _Search:
                 goal = 0.1 * max(violation, exact)
         if not state.is_exact:
             state.refresh()
+        self.record()
         return self
 
     def is_hopeless(self, dual: float, n_iter: int) -> bool:
@@ -547,7 +557,8 @@ class _Search:
         while True:
             checkpoint()
             a_slice = max(1, int(_SLICE_SECONDS / work.step_seconds))
-            allowed = min(a_slice, patience - spent, most - self.n_iter)
+            until_record = max(_RECORD_STEPS, self.n_iter // _RECORD_STEPS)
+            allowed = min(a_slice, until_record, patience - spent, most - self.n_iter)
             steps, violation, decrease, lost = work.steps(tol, allowed)
             self.n_iter += steps
             spent += steps
@@ -557,7 +568,7 @@ class _Search:
             if violation <= tol or lost or self.n_iter >= most:
                 return lost and violation > tol
             if work.rows is None:
-                self.history.append(-self.state.dual)
+                self.record()
             if spent >= patience:  # spend about as long on Newton steps as on pair steps
                 rounds = int(spent * work.step_seconds / work.newton_seconds)
                 spent = 0
@@ -578,6 +589,7 @@ class _Search:
             residual=max(0.0, state.violation),
             status=self.status,
             n_iter=self.n_iter,
-            history=np.array([*self.history, -state.dual]),
+            history=np.array(self.history),
+            gap_history=np.array(self.gaps),
             solve_time=solve_time,
         )
