@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,15 @@ def test_bags_need_numpy_and_scipy_only(code):
 def test_numba_comes_with_the_first_compiled_call():
     code = "from bagwise.bags import segment_max; segment_max([1.0, 2.0], [0], [2])"
     assert loaded_by(code) & {"numba", "sklearn", "pandas", "matplotlib"} <= {"numba"}
+
+
+def test_every_subpackage_is_an_attribute_of_the_package():
+    import bagwise
+
+    folders = {path.parent.name for path in Path(bagwise.__file__).parent.glob("*/__init__.py")}
+    assert folders >= {"bags", "io", "svm"}
+    assert {name for name in folders if name not in dir(bagwise)} == set()
+    assert all(getattr(bagwise, name).__name__ == f"bagwise.{name}" for name in folders)
 
 
 def test_unknown_names():

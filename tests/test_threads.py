@@ -261,6 +261,37 @@ def test_blas_is_restored_by_the_last_of_overlapping_maps():
         assert set(blas_threads()) == {3}
 
 
+def in_another_thread(function):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_blas_keeps_to_one_thread_in_whichever_thread_the_map_runs():
+    """Bits depend on the number of BLAS threads, and fits may run in threads of the user."""
+    with threadpool_limits(3, user_api="blas"):
+        list(ordered_map(str, range(2), n_threads=1))  # this thread was the first to set BLAS
+        [inside] = in_another_thread(
+            lambda: list(ordered_map(lambda _: blas_threads(), [0], n_threads=1))
+        )
+        assert set(inside) == {1}
+        assert set(blas_threads()) == {3}
+
+
+def test_blas_is_restored_by_the_last_map_even_from_another_thread():
+    with threadpool_limits(3, user_api="blas"):
+        here = ordered_map(str, range(4), n_threads=1)
+        next(here)
+        there = ordered_map(str, range(4), n_threads=1)
+        in_another_thread(lambda: next(there))
+        here.close()
+        assert set(blas_threads()) == {1}
+        in_another_thread(there.close)
+        assert set(blas_threads()) == {3}
+
+
 def test_blas_loaded_after_the_first_map_is_kept_to_one_thread_too():
     code = """
         import sys

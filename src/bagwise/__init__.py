@@ -29,6 +29,7 @@ _SUBPACKAGES = {
     "datasets",
     "exceptions",
     "inspection",
+    "io",
     "kernels",
     "metrics",
     "persistence",

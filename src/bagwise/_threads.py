@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Output = TypeVar("Output")
@@ -167,9 +167,9 @@ if hasattr(os, "register_at_fork"):
 
 _blas_lock = threading.Lock()
 _blas_users = 0
-_blas_controller = None
-_blas_modules = 0  # how many modules were loaded when the controller looked for libraries
-_blas_limit = None
+_blas_libraries: list[Any] = []
+_blas_modules = 0  # how many modules were loaded when the libraries were looked for
+_blas_before: list[tuple[Any, int]] = []  # what the libraries were set to before the first map
 
 
 @contextmanager
@@ -179,22 +179,35 @@ def _single_blas_thread() -> Iterator[None]:
     The setting belongs to the process, so maps that overlap in different threads share it: the
     first sets it, the last restores what was there.
     """
-    global _blas_users, _blas_controller, _blas_modules, _blas_limit
+    global _blas_users, _blas_before
     with _blas_lock:
         if _blas_users == 0:
-            if _blas_controller is None or _blas_modules != len(sys.modules):
-                # Looked for again after an import: scipy brings a BLAS of its own.
-                from threadpoolctl import ThreadpoolController
-
-                _blas_controller = ThreadpoolController()
-                _blas_modules = len(sys.modules)
-            _blas_limit = _blas_controller.limit(limits=1, user_api="blas")
+            _find_blas()
+            _blas_before = [(library, library.num_threads) for library in _blas_libraries]
+            _set_blas([(library, 1) for library in _blas_libraries])
         _blas_users += 1
     try:
         yield
     finally:
         with _blas_lock:
             _blas_users -= 1
-            if _blas_users == 0 and _blas_limit is not None:
-                _blas_limit.restore_original_limits()
-                _blas_limit = None
+            if _blas_users == 0:
+                _set_blas(_blas_before)
+
+
+def _find_blas() -> None:
+    """Look for BLAS libraries, and again after an import: scipy brings a BLAS of its own."""
+    global _blas_libraries, _blas_modules
+    if _blas_modules != len(sys.modules):
+        from threadpoolctl import ThreadpoolController
+
+        _blas_libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        _blas_modules = len(sys.modules)
+
+
+def _set_blas(counts: list[tuple[Any, int]]) -> None:
+    for library, count in counts:
+        # Recent threadpoolctl obeys only the first thread that ever set OpenBLAS, and ignores the
+        # others without a word. Counting the maps already keeps threads from quarrelling over it.
+        set_count = getattr(library, "_real_set_num_threads", library.set_num_threads)
+        set_count(count)

@@ -131,6 +131,7 @@ def ranges(bags, places):
         (None, "dtype object"),
         (Ellipsis, "dtype object"),
         (1.0, "dtype float64"),
+        (True, "dtype bool"),
         ((slice(None), 0), "one axis"),
         ((slice(None), [0, 1]), "one axis"),
         ((0, np.array([0, 1])), "one axis"),
@@ -169,6 +170,14 @@ def test_csr_view_shares_its_values():
     assert np.shares_memory(bags[1:3].instances.data, bags.instances.data)
     assert np.shares_memory(bags[1:3].instances.indices, bags.instances.indices)
     assert not np.shares_memory(bags[[2, 0]].instances.data, bags.instances.data)
+
+
+def test_segments_are_rows_of_the_shared_matrix(bags):
+    whole, *_ = bags.segments
+    matrix, starts, stops = bags[[3, 1]].segments
+    assert matrix is whole
+    for i, start, stop in zip([3, 1], starts, stops, strict=True):
+        np.testing.assert_array_equal(dense(matrix[start:stop]), dense(bags[i]))
 
 
 def test_selection_of_many_bags_makes_no_copy_of_instances():

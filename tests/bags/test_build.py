@@ -119,6 +119,13 @@ def test_csr_that_is_not_canonical_is_put_right_in_a_copy():
     np.testing.assert_array_equal(matrix.indices, [1, 0, 1, 1])
 
 
+def csr_pointing_at(column):
+    """Return 10 rows of 3 columns, of which one value is said to be in another column."""
+    indices = np.zeros(10, np.int32)
+    indices[4] = column
+    return sparse.csr_array((np.ones(10), indices, np.arange(11)), shape=(10, 3))
+
+
 @pytest.mark.parametrize(
     ("matrix", "fragments"),
     [
@@ -133,6 +140,8 @@ def test_csr_that_is_not_canonical_is_put_right_in_a_copy():
         ([[1.0, None]] * 10, ["bag 0 holds NaN"]),
         (np.array([[1j, object()]] * 10), ["instances", "numbers"]),
         (np.zeros((10, 0)), ["at least one feature", "0 columns"]),
+        (csr_pointing_at(3), ["instances", "valid sparse matrix", "< 3"]),
+        (csr_pointing_at(-1), ["instances", "valid sparse matrix", "0"]),
     ],
 )
 def test_what_is_no_matrix_is_refused(matrix, fragments):
@@ -344,6 +353,8 @@ def test_array_is_seen_without_a_copy():
         (np.zeros((3, 0, 2)), [r"bag\(s\) \[0, 1, 2\] have none"]),
         (np.zeros((3, 2, 0)), ["at least one feature"]),
         (np.full((3, 2, 1), np.nan), ["bag 0 holds NaN"]),
+        (np.ma.masked_equal(np.ones((3, 2, 1)), 1.0), ["masked"]),
+        ([[[1.0, 2.0], [3.0]]], ["different lengths"]),
     ],
 )
 def test_arrays_that_are_not_bags_are_refused(cube, fragments):

@@ -69,8 +69,11 @@ def test_nothing_can_be_asked_before_fit(method):
 
 def test_methods_without_instance_scores_say_so():
     bags, y = make_toy_bags()
-    with pytest.raises(AttributeError, match="BagsOnly scores bags only, not instances"):
-        BagsOnly().fit(bags, y).key_instances(bags)
+    model = BagsOnly().fit(bags, y)
+    for method in ("instance_decision_function", "instance_predict", "key_instances"):
+        assert not hasattr(model, method)
+    with pytest.raises(AttributeError, match="'BagsOnly' has no attribute 'key_instances'"):
+        model.key_instances(bags)
 
 
 def test_score_is_the_accuracy_of_bags():

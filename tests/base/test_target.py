@@ -146,6 +146,9 @@ def test_class_weights_that_do_not_fit_are_refused():
     message = r"class_weight of Learner must be None or 'balanced' with label lists\. Got \{0: 2\.0"
     with pytest.raises(ValueError, match=message):
         class_weighted(Learner({0: 2.0}), encode(np.eye(3, dtype=int)), np.ones(3))
+    negative = dict.fromkeys(encode(Y).classes.tolist(), -2.0)
+    with pytest.raises(ValueError, match=r"class_weight of Learner must not be negative\. Got \{"):
+        class_weighted(Learner(negative), encode(Y), np.ones(6))
 
 
 def test_methods_without_class_weight_use_the_sample_weight():

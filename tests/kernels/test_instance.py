@@ -236,8 +236,25 @@ def test_gamma_of_a_sparse_matrix_does_not_make_it_dense():
         assert resolve_gamma("median", X) > 0
 
 
+@pytest.mark.parametrize("rule", ["scale", "median"])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_gamma_of_values_whose_squares_overflow_is_refused(rule, layout):
+    X = np.array([[1e300, 0.0], [-1e300, 2.0], [3.0, 1e299]])
+    with pytest.raises(ValueError, match=f"gamma='{rule}' needs instances.*: scale them"):
+        resolve_gamma(rule, layout(X))
+
+
 def test_gamma_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="gamma must be a number"):
         resolve_gamma("wide", np.ones((2, 2)))
     with pytest.raises(ValueError, match="row_weight must give a weight to each of 2 rows"):
         resolve_gamma("scale", np.ones((2, 2)), np.zeros(2))
+
+
+def test_expansion_over_many_rows_is_cut_between_blocks(monkeypatch):
+    """A worker that sums over all rows of an expansion must look up often, not once at its end."""
+    looks = []
+    monkeypatch.setattr(instance, "checkpoint", lambda: looks.append(None))
+    X = np.zeros((8 * instance.BLOCK, 1))
+    InstanceKernel("linear").expand(X[:1], X, np.ones((1, len(X))), n_threads=1)
+    assert len(looks) >= 8

@@ -155,6 +155,19 @@ def test_normalised_kernels():
     np.testing.assert_allclose(feature.diagonal(), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(feature, feature.T)
     assert np.linalg.eigvalsh(feature).min() > -1e-12
+    assert normalise_set_gram(gram, norm, norm, out=gram) is gram
+    np.testing.assert_array_equal(gram, feature)
+
+
+def test_memory_for_many_bags_is_little_more_than_the_result():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    starts = np.arange(2000)
+    tracemalloc.start()
+    gram = set_gram(InstanceKernel("rbf"), X, starts, starts + 1, n_threads=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(gram, gram.T)
+    assert peak < 2.0 * gram.nbytes
 
 
 def test_memory_does_not_grow_with_the_square_of_the_instances():

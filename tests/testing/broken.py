@@ -782,8 +782,8 @@ class AlwaysSeeksPositive(NearestMean):
 
 @caught_by("check_instance_scores_refused")
 class ScoresInstancesAnyway(BagsOnly):
-    def _instance_outputs(self, bags):
-        return np.zeros((bags.n_instances, len(self.coef_)))
+    def instance_decision_function(self, X):
+        return np.zeros(Bags.from_list(X).n_instances)
 
 
 # ---------------------------------------------------------------------------------- ecosystem

@@ -311,12 +311,12 @@ class Bags:
             _matrix.stack_rows([part.instances for part in parts]),
             offsets[:-1],
             offsets[1:],
-            _concatenate_all([part.bag_names for part in parts]),
-            _concatenate_all([part.labels for part in parts]),
-            _concatenate_all([part.instance_names for part in parts]),
-            _concatenate_all([part.instance_labels for part in parts]),
-            common_names([part.feature_names for part in parts]),
-            common_names([part.label_names for part in parts]),
+            _build.concatenate_all([part.bag_names for part in parts]),
+            _build.concatenate_all([part.labels for part in parts]),
+            _build.concatenate_all([part.instance_names for part in parts]),
+            _build.concatenate_all([part.instance_labels for part in parts]),
+            _build.common_names([part.feature_names for part in parts]),
+            _build.common_names([part.label_names for part in parts]),
         )
 
     # --------------------------------------------------------------------------------- on disk
@@ -495,6 +495,15 @@ class Bags:
         """Names of the columns of `labels`, or None."""
         return self._label_names
 
+    @property
+    def segments(self) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
+        """What compiled functions work on: a matrix, and the rows where each bag begins and ends.
+
+        The matrix is shared by all selections of the same bags and is never copied: it may hold
+        rows of other bags too.
+        """
+        return self._base, self._starts, self._stops
+
     def describe(self, bag: int) -> str:
         """Name a bag as messages do: its position, and its name if it has one."""
         return _build.describe_bag(bag, self._bag_names)
@@ -536,7 +545,7 @@ class Bags:
             if any(other is not Ellipsis and not _is_whole(other) for other in others):
                 msg = "Bags are selected along one axis: bags[rows]. Got a second index."
                 raise IndexError(msg)
-        if isinstance(key, int | np.integer):
+        if isinstance(key, int | np.integer) and not isinstance(key, bool):
             if not -len(self) <= key < len(self):
                 msg = f"Bag {key} does not exist: there are {len(self)} bags."
                 raise IndexError(msg)
@@ -676,17 +685,3 @@ def _rebuild(packed: Any, arrays: dict[str, Any]) -> Bags:
 
 def _is_whole(key: Any) -> bool:
     return isinstance(key, slice) and key == slice(None)
-
-
-def _concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    present = [array for array in arrays if array is not None]
-    return read_only(np.concatenate(present)) if len(present) == len(arrays) else None
-
-
-def common_names(names: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Return the names if all have the same, else None."""
-    first = names[0]
-    if first is None:
-        return None
-    agree = all(other is not None and np.array_equal(first, other) for other in names)
-    return first if agree else None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise.bags._matrix import Matrix, as_matrix, first_nonfinite, stack_rows
+from bagwise.bags._matrix import Matrix, as_matrix, first_nonfinite, read_only, stack_rows
 from bagwise.exceptions import InvalidBagsError
 
 _SHOWN = 8  # how many offenders a message lists
@@ -134,15 +134,28 @@ def as_labels(what: str, labels: ArrayLike | None, length: int) -> NDArray[Any] 
     return _checked_length(what, array, length, (1, 2))
 
 
+def concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Put names or labels behind one another if all parts have them, else return None."""
+    present = [array for array in arrays if array is not None]
+    return read_only(np.concatenate(present)) if len(present) == len(arrays) else None
+
+
+def common_names(names: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return the names if all have the same, else None."""
+    first = names[0]
+    if first is None:
+        return None
+    agree = all(other is not None and np.array_equal(first, other) for other in names)
+    return first if agree else None
+
+
 def _checked_length(
     what: str, array: NDArray[Any], length: int, dimensions: tuple[int, ...]
 ) -> NDArray[Any]:
     if array.ndim not in dimensions or len(array) != length:
         msg = f"{what} must have {length} entries. Got an array of shape {array.shape}."
         raise InvalidBagsError(msg)
-    array = array.view()
-    array.flags.writeable = False
-    return array
+    return read_only(array)
 
 
 def as_selector(key: Any, n_bags: int) -> Any:
@@ -210,7 +223,8 @@ def stack_list(arrays: Iterable[Any]) -> tuple[Matrix, NDArray[np.int64]]:
 
 def flatten_array(array: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """See a 3-D array as bags of equal size, without a copy if it is C-ordered."""
-    cube = np.asarray(array)
+    # A mask stays on, to be refused with the matrix.
+    cube = array if isinstance(array, np.ndarray) else _as_array("A 3-D array", array)
     if cube.ndim != 3:
         msg = f"A 3-D array (bags x instances x features) is needed. Got {cube.ndim} dimension(s)."
         raise InvalidBagsError(msg)

@@ -34,6 +34,11 @@ def _as_csr(data: Any, what: str) -> Matrix:
         msg = f"{what} must be a 2-D matrix (rows x features). Got {data.ndim} dimension(s)."
         raise InvalidBagsError(msg)
     matrix = sparse.csr_array(data)
+    try:
+        matrix.check_format(full_check=True)  # compiled code will trust the positions
+    except ValueError as error:
+        msg = f"{what} must be a valid sparse matrix: {error}."
+        raise InvalidBagsError(msg) from error
     dtype = _float_dtype(matrix.dtype, what)
     if matrix.dtype != dtype:
         matrix = matrix.astype(dtype)

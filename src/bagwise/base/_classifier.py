@@ -9,6 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import check_sample_weight
@@ -49,6 +50,10 @@ def one_vs_rest(
     """
     n_threads = min(effective_n_jobs(n_jobs), n_outputs)
     return list(ordered_map(solve, range(n_outputs), n_threads=n_threads))
+
+
+def _scores_instances(estimator: "BagClassifier") -> bool:
+    return estimator.__bagwise_tags__().instance_scores
 
 
 class BagClassifier(ClassifierMixin, BaseEstimator):
@@ -112,7 +117,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         """Return scores of shape (n_bags, n_outputs)."""
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        """Return scores of shape (n_instances, n_outputs)."""
+        """Return scores of shape (n_instances, n_outputs); only where the tags promise them."""
         msg = f"{type(self).__name__} scores bags only, not instances."
         raise AttributeError(msg)
 
@@ -151,6 +156,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
 
     # -------------------------------------------------------------------------- on instances
 
+    @available_if(_scores_instances)
     def instance_decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of instances, bag after bag: one row for each of ``X.instances``.
 
@@ -166,6 +172,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._columns(self._instance_outputs(self._validated(X)))
 
+    @available_if(_scores_instances)
     def instance_predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of instances, bag after bag.
 
@@ -181,6 +188,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._labels_of(self._instance_outputs(self._validated(X)))
 
+    @available_if(_scores_instances)
     def key_instances(self, X: Any) -> NDArray[np.int64]:
         """Return which instance of each bag decides for the predicted class.
 

@@ -94,6 +94,12 @@ def class_weighted(
             per_class = compute_class_weight(
                 class_weight, classes=target.classes, y=target.classes[target.codes]
             )
+            if not (per_class >= 0).all():
+                msg = (
+                    f"class_weight of {type(estimator).__name__} must not be negative. "
+                    f"Got {class_weight!r}."
+                )
+                raise ValueError(msg)
         return np.broadcast_to((sample_weight * per_class[target.codes])[:, None], shape)
     if not isinstance(class_weight, str):
         msg = (

@@ -354,7 +354,7 @@ def _variance(X: Matrix, weight: NDArray[np.float64]) -> float:
     """
     n_features = X.shape[1]
     first = int(np.argmax(weight > 0))
-    pivot = float(X[first : first + 1].max())
+    pivot = np.float64(X[first : first + 1].max())
     mass, mean, scatter = np.zeros(3)
     for rows in _row_passes(X):
         w = weight[rows]
@@ -396,7 +396,7 @@ def _median(X: Matrix, weight: NDArray[np.float64]) -> float:
     norms = squared_norms(picked)
     products = InstanceKernel("linear").gram(picked, n_threads=1)
     i, j = np.triu_indices(len(norms), 1)
-    return max(0.0, float(np.median(norms[i] + norms[j] - 2.0 * products[i, j])))
+    return float(np.maximum(0.0, np.median(norms[i] + norms[j] - 2.0 * products[i, j])))
 
 
 def _row_hashes(block: Matrix) -> NDArray[np.uint64]:

@@ -128,16 +128,23 @@ def set_self(
 
 
 def normalise_set_gram(
-    gram: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
+    gram: NDArray[np.float64],
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    *,
+    out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Divide entry (i, j) of a set kernel by ``left[i] * right[j]``.
 
     With the sizes of the bags on both sides this is the inner product of mean embeddings; with the
     square roots of `set_self` every bag has norm 1. A matrix that is symmetric stays exactly so if
-    ``left`` and ``right`` are the same.
+    ``left`` and ``right`` are the same. ``out`` may be the matrix itself.
     """
-    normalised = np.multiply.outer(left, right)
-    return np.divide(gram, normalised, out=normalised)
+    out = np.empty_like(gram) if out is None else out
+    for rows in slices(len(gram), BLOCK):
+        checkpoint()
+        np.divide(gram[rows], np.multiply.outer(left[rows], right), out=out[rows])
+    return out
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.utils import get_tags
+from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -85,6 +85,7 @@ class InstanceTransformer(
         with all_or_nothing(self):
             self._validate_params()
             bags = validate_bags(self, X, reset=True)
+            check_consistent_length(bags, y)
             labels = None if y is None else np.repeat(np.asarray(y), bags.sizes, axis=0)
             instances = bags.instances if holds_bags(X) else X
             self.transformer_ = clone(self.transformer).fit(instances, labels, **fit_params)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.bags._matrix import Matrix, take_rows
 from bagwise.base import BagClassifier, Target, one_vs_rest
 from bagwise.kernels import InstanceKernel, resolve_gamma
 from bagwise.solvers import Certificate, SVMDualResult, constant_svm, solve_svm_dual
@@ -64,7 +63,7 @@ class KernelMachine(BagClassifier):
 
     def _fitted_expansion(
         self,
-        instances: Matrix,
+        instances: Any,
         dual_coef: NDArray[np.float64],
         results: list[SVMDualResult],
         kernel: InstanceKernel,
@@ -72,7 +71,7 @@ class KernelMachine(BagClassifier):
         """Return the fitted attributes; rows without a factor are left out."""
         rows = np.flatnonzero(dual_coef.any(axis=0))
         return {
-            "support_vectors_": take_rows(instances, rows),
+            "support_vectors_": instances[rows],
             "dual_coef_": np.ascontiguousarray(dual_coef[:, rows]),
             "intercept_": np.array([result.intercept for result in results]),
             "gamma_": kernel.gamma,

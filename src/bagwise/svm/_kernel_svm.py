@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import BagTags, Target
-from bagwise.kernels import InstanceKernel, set_gram, set_self
+from bagwise.kernels import normalise_set_gram, set_gram, set_self
 from bagwise.svm._kernel_machine import KernelMachine
 
 
@@ -71,7 +71,7 @@ class MIKernelSVM(KernelMachine):
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances of the bags that carry the decision function.
     support_ : ndarray of int of shape (n_support_bags,)
-        Which training bags they are.
+        Which training bags they are; bags of weight 0 are not counted.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         The factor of each of these instances.
     intercept_ : ndarray of shape (n_outputs,)
@@ -166,12 +166,11 @@ class MIKernelSVM(KernelMachine):
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
         kernel = self._resolve_kernel(bags, bag_weight)
-        gram = set_gram(kernel, bags._base, bags._starts, bags._stops)
+        gram = set_gram(kernel, *bags.segments)
         norm = bags.sizes.astype(np.float64)
         if self.normalization == "feature_space":
             norm = _positive_root(np.diagonal(gram))
-        gram /= norm[:, None]
-        gram /= norm
+        normalise_set_gram(gram, norm, norm, out=gram)
         results = self._solve_outputs(gram, target, self.C * cost_weight)
         bag_coef = np.array([result.x for result in results]) * target.signs.T
         support = np.flatnonzero(bag_coef.any(axis=0))
@@ -187,7 +186,8 @@ class MIKernelSVM(KernelMachine):
         if self.normalization == "average":
             norm = bags.sizes.astype(np.float64)
         else:
-            norm = self._norms(bags._base, bags._starts, bags._stops)
+            kernel = self._make_kernel(self.gamma_)
+            norm = _positive_root(set_self(kernel, *bags.segments))
         return sums / norm[:, None] + self.intercept_
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
@@ -196,10 +196,6 @@ class MIKernelSVM(KernelMachine):
             diagonal = self._make_kernel(self.gamma_).diagonal(bags.instances)
             scores = scores / _positive_root(diagonal)[:, None]
         return scores + self.intercept_
-
-    def _norms(self, base: Any, starts: Any, stops: Any) -> NDArray[np.float64]:
-        kernel: InstanceKernel = self._make_kernel(self.gamma_)
-        return _positive_root(set_self(kernel, base, starts, stops))
 
     def __bagwise_tags__(self) -> BagTags:
         from sklearn.svm import SVC

@@ -58,7 +58,7 @@ class SIL(KernelMachine):
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that carry the decision function.
     support_ : ndarray of int of shape (n_support,)
-        Which training instances they are.
+        Which training instances they are; those in bags of weight 0 are not counted.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         Their factors.
     intercept_ : ndarray of shape (n_outputs,)
