@@ -23,7 +23,7 @@ _LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
 _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
-_RECORD_STEPS = 10  # pair steps before the first record; later ones come ever more rarely
+_RECORD_STEPS = 16  # pair steps before the first record; each later one waits twice as long
 _LOSSES = 3  # times that rounding may stop the pair steps
 _RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
@@ -557,7 +557,7 @@ class _Search:
         while True:
             checkpoint()
             a_slice = max(1, int(_SLICE_SECONDS / work.step_seconds))
-            until_record = max(_RECORD_STEPS, self.n_iter // _RECORD_STEPS)
+            until_record = max(_RECORD_STEPS, self.n_iter)
             allowed = min(a_slice, until_record, patience - spent, most - self.n_iter)
             steps, violation, decrease, lost = work.steps(tol, allowed)
             self.n_iter += steps
