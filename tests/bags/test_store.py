@@ -397,3 +397,66 @@ def test_opening_reads_no_instances(target, monkeypatch):
 
     monkeypatch.setattr("bagwise.bags._build.first_nonfinite", forbidden)
     assert Bags.open(target).n_instances == 20_000
+
+
+# ------------------------------------------------------------------------- what is known late
+
+
+@pytest.mark.parametrize("labels", [["u", "v", "w"], [[0, 1], [1, 0], [1, 1]]])
+def test_annotate_says_late_what_could_be_said_at_once(target, labels):
+    bags = Bags(np.arange(8.0).reshape(4, 2), [0, 1, 3, 4], bag_names=["a", "b", "c"])
+    known = {
+        "labels": labels,
+        "label_names": None if isinstance(labels[0], str) else ["p", "q"],
+        "instance_names": list("stuv"),
+        "instance_labels": [3, 1, 2, 0],
+    }
+    with StoreWriter(target) as writer:
+        writer.extend(bags[:2])
+        writer.extend(bags[2:])
+        writer.annotate(**known)
+    wanted = Bags(bags.instances, bags.offsets, bag_names=bags.bag_names, **known)
+    assert_same_bags(Bags.open(target), wanted)
+
+
+def test_annotate_replaces_what_was_said(target):
+    bags = Bags(np.ones((2, 1)), [0, 1, 2], labels=[[1, 0], [0, 1]], label_names=["p", "q"])
+    with StoreWriter(target) as writer:
+        writer.extend(bags)
+        writer.annotate(labels=[5, 6])
+    stored = Bags.open(target)
+    assert stored.labels.tolist() == [5, 6]
+    assert stored.label_names is None
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"labels": [1]}, "labels must have 2 entries"),
+        ({"labels": [1, 2], "label_names": ["p"]}, "label_names must have 0 entries"),
+        ({"instance_names": ["s", "t"]}, "instance_names must have 3 entries"),
+        ({"instance_labels": [1, 2]}, "instance_labels must have 3 entries"),
+    ],
+)
+def test_annotations_must_fit(target, known, message):
+    with StoreWriter(target) as writer:
+        writer.extend(Bags(np.ones((3, 1)), [0, 1, 3]))
+        with pytest.raises(InvalidBagsError, match=message):
+            writer.annotate(**known)
+    stored = Bags.open(target)
+    assert stored.labels is stored.instance_names is stored.instance_labels is None
+
+
+def append_after_annotation(target):
+    with StoreWriter(target) as writer:
+        writer.append(np.ones((1, 1)))
+        writer.annotate(labels=[1])
+        writer.append(np.ones((1, 1)))
+
+
+def test_annotations_are_of_all_bags_or_of_none(target):
+    with pytest.raises(InvalidBagsError, match="labels must be given for all bags or for none"):
+        append_after_annotation(target)
+    with pytest.raises(InvalidBagsError, match="at least one bag"), StoreWriter(target) as writer:
+        writer.annotate(labels=[])
+    assert left_in(target.parent) == []

@@ -10,7 +10,7 @@ from bagwise import Bags
 from bagwise.cli._data import DataRequest, in_options, load_data
 from bagwise.cli._output import CommandError, Output
 from bagwise.datasets import load_digit_bags
-from bagwise.io._options import Options
+from bagwise.io import READ_OPTIONS
 
 QUIET = Output(quiet=True)
 
@@ -194,7 +194,7 @@ def test_missing_package(workshop, refused, monkeypatch):
     def lose(name, *rest):
         raise ImportError("reading Parquet needs pyarrow: pip install 'bagwise[frames]'")
 
-    monkeypatch.setattr("bagwise.io._read.find_format", lose)
+    monkeypatch.setattr("bagwise.io._open.find_format", lose)
     assert "pip install 'bagwise[frames]'" in refused("inspect photos.csv")
 
 
@@ -231,6 +231,6 @@ def test_no_label_at_all(workshop):
         data.need_labels("it is needed")
 
 
-@pytest.mark.parametrize("name", ["format", "max_bytes", *Options.__dataclass_fields__])
+@pytest.mark.parametrize("name", READ_OPTIONS)
 def test_messages_name_every_option_of_the_reader(name):
     assert in_options(f"pass {name}=7.").startswith("pass --")

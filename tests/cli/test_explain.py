@@ -101,14 +101,32 @@ def test_report_of_any_data(workshop, bagwise):
     assert "m07" in page
 
 
-def test_report_needs_single_labels(workshop, bagwise, refused):
+def test_report_without_labels(workshop, bagwise):
     assert bagwise(f"fit {MOLECULES} -m SIL -o m.model")[0] == 0
-    line = refused(
-        "explain m.model molecules.csv --bag molecule --read features=x1,x2 --report r.html"
-    )
-    assert "molecules.csv has no labels" in line
-    assert bagwise("fit photos.csv -m SIL -o p.model")[0] == 0
-    assert "lists of labels" in refused("explain p.model photos.csv --report r.html")
+    unlabelled = "molecules.csv --bag molecule --read features=x1,x2"
+    code, out, _ = bagwise(f"explain m.model {unlabelled} --report r.html --json")
+    assert code == 0
+    predicted = [bag["predicted"] for bag in json.loads(out)["bags"]]
+    page = (workshop / "r.html").read_text(encoding="utf-8")
+    for label in (0, 1):
+        assert f"“{label}” to <strong>{predicted.count(label)}</strong>" in page
+    assert "true labels are not known" in page
+
+
+def test_report_of_label_lists(workshop, bagwise):
+    assert bagwise("fit photos.csv -m SIL -o p.model -p C=10")[0] == 0
+    code, out, _ = bagwise("explain p.model photos.csv --report r.html --json")
+    assert code == 0
+    page = (workshop / "r.html").read_text(encoding="utf-8")
+    value = json.loads(out)["accuracy"]
+    assert f"average precision is <strong>{100 * value:.1f}\u202f%" in page
+    assert all(f"“{name}” to" in page for name in ("Ann", "Bob", "Cy"))
+
+
+def test_report_of_labels_of_another_kind(workshop, bagwise, refused):
+    assert bagwise("fit photos.csv -m SIL -o p.model -p C=10")[0] == 0
+    line = refused(f"explain p.model {MOLECULES} --report r.html")
+    assert "needs an indicator matrix of label lists" in line
     assert not (workshop / "r.html").exists()
 
 

@@ -55,7 +55,7 @@ def test_large_file_is_not_kept(workshop, bagwise, monkeypatch):
     _, out, _ = bagwise("inspect photos.csv --json")
     whole = json.loads(out)
     monkeypatch.setattr("bagwise.cli._inspect._WHOLE_BYTES", 10)
-    monkeypatch.setattr("bagwise.io._gather.gather", None)
+    monkeypatch.setattr("bagwise.io.BagFile.read", None)
     code, out, _ = bagwise("inspect photos.csv --json")
     passed = json.loads(out)
     assert code == 0

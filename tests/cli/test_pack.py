@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bagwise import Bags
+from bagwise.cli._pack import _by_steps
 from bagwise.datasets import load_digit_bags
 
 MOLECULES = "molecules.csv --bag molecule --label active"
@@ -57,3 +58,35 @@ def test_what_is_no_store_is_left_alone(workshop, refused):
 @pytest.mark.parametrize("target", ["no/m.bags", "photos.csv/m.bags"])
 def test_bad_target(workshop, refused, target):
     assert "does not exist" in refused(f"pack digits {target}")
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "", "much"])
+@pytest.mark.parametrize("last", ["a", "c"])  # bags in pieces, and whole
+def test_bad_cell_is_named_with_file_and_line(workshop, refused, cell, last):
+    (workshop / "t.csv").write_text(f"bag,y,x\na,0,1\nb,1,2\nb,1,{cell}\n{last},0,3\n")
+    assert refused("pack t.csv t.bags").startswith("bagwise: t.csv:4: column 'x'")
+    assert not (workshop / "t.bags").exists()
+
+
+def test_bad_bag_is_named_with_its_file(workshop, refused):
+    np.savez("t.npz", instances=[[1.0], [np.nan]], offsets=[0, 1, 2], bag_names=["a", "b"])
+    line = refused("pack t.npz t.bags")
+    assert line.startswith("bagwise: t.npz: ")
+    assert "bag 1 ('b') holds NaN" in line
+
+
+def test_bag_that_does_not_fit_the_store_is_named_with_its_folder(workshop, refused):
+    (workshop / "slides").mkdir()
+    np.save("slides/a.npy", np.ones((2, 2), dtype=np.float32))
+    np.save("slides/b.npy", np.ones((1, 2)))
+    line = refused("pack slides t.bags")
+    assert line.startswith("bagwise: slides: ")
+    assert "bag 1 is float64" in line
+
+
+def test_steps_of_progress_add_up():
+    steps = []
+    tell = _by_steps(steps.append)
+    for done in (3, 5, 2, 9):  # a file that is read again begins again
+        tell(done)
+    assert np.cumsum(steps).tolist() == [3, 5, 2, 9]

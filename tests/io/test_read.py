@@ -9,7 +9,7 @@ import pytest
 
 from bagwise import Bags
 from bagwise.exceptions import BagFileError
-from bagwise.io import inspect, pack, read
+from bagwise.io import READ_OPTIONS, inspect, open_bags, pack, read
 from bagwise.io._registry import FORMATS
 
 NAMELESS = {"mat", "mat_compressed"}
@@ -185,3 +185,58 @@ def test_missing_package_says_what_to_install(write, name, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"needs {module}.*pip install 'bagwise\["):
         read(path)
+
+
+def test_opened_file_says_what_inspect_says(sample):
+    _, path = sample
+    file, found = open_bags(path), inspect(path)
+    assert (file.format, file.compression, file.n_bytes, file.guessed) == (
+        found.format, found.compression, found.n_bytes, found.guessed,
+    )  # fmt: skip
+    assert str(file.path) == found.path
+    assert repr(file) == f"BagFile({str(path)!r}, format={file.format!r})"
+    assert file.describe() == found
+
+
+def test_opened_file_can_be_used_again(sample, tmp_path, assert_same):
+    _, path = sample
+    file = open_bags(path)
+    counts = []
+    packed = file.pack(tmp_path / "packed.bags", progress=counts.append)
+    assert_same(packed, file.read())
+    assert_same(file.read(), read(path))
+    assert counts[-1] == 6
+
+
+def test_progress_counts_rows_by_block(tmp_path, monkeypatch):
+    monkeypatch.setattr("bagwise.io._cells._BLOCK_ROWS", 2)
+    for name, bags, wanted in [
+        ("together", "aabbc", [2, 4, 5]),
+        ("mixed", "abcac", [2, 2, 4, 5]),  # the second block brings a again
+    ]:
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["bag,x", *(f"{bag},1" for bag in bags)]))
+        counts = []
+        open_bags(path).pack(tmp_path / f"{name}.bags", progress=counts.append)
+        assert counts == wanted
+
+
+def test_bad_bag_is_named_with_its_file_by_every_method(tmp_path):
+    path = tmp_path / "bad.npz"
+    np.savez(path, instances=[[1.0], [np.nan]], offsets=[0, 1, 2], bag_names=["a", "b"])
+    file = open_bags(path)
+    for act in (file.read, file.describe, lambda: file.pack(tmp_path / "out.bags")):
+        with pytest.raises(BagFileError, match=r"bad\.npz: .*bag 1 \('b'\) holds NaN"):
+            act()
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.npz"]
+
+
+def test_every_option_is_documented():
+    text = read.__doc__.partition("Returns")[0]
+    names = {
+        name.strip()
+        for line in text.splitlines()
+        if line.startswith("    ") and " : " in line
+        for name in line.partition(" : ")[0].split(",")
+    }
+    assert names == {"path", *READ_OPTIONS}

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise.bags import _build
-from bagwise.bags._bags import Bags, common_names
+from bagwise.bags._bags import Bags
 from bagwise.bags._files import pack_array
 from bagwise.bags._matrix import Matrix, as_matrix, csr_from_parts, read_only
 from bagwise.bags._source import chunk_grid
@@ -133,6 +133,54 @@ class StoreWriter:
         for first, last in pairwise(grid):
             self._append_rows(bags[first:last].instances)
 
+    def annotate(
+        self,
+        *,
+        labels: ArrayLike | None = None,
+        label_names: ArrayLike | None = None,
+        instance_names: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+    ) -> None:
+        """Say about all bags so far what was not known when they came, or replace what was said.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_bags,) or (n_bags, n_labels), optional
+            Labels of the bags.
+        label_names : array-like of shape (n_labels,), optional
+            Names of the columns of ``labels``, which must be given too.
+        instance_names, instance_labels : array-like of shape (n_instances,), optional
+            Names and labels of the instances.
+        """
+        self._need_bags()
+        bag_ends = np.cumsum([len(sizes) for sizes in self._sizes])
+        row_ends = np.cumsum([sizes.sum() for sizes in self._sizes])
+        n_rows = int(row_ends[-1])
+        y = _build.as_labels("labels", labels, self._n_bags)
+        n_labels = 0 if y is None or y.ndim == 1 else y.shape[1]
+        columns = _build.as_names("label_names", label_names, n_labels)
+        given = (
+            ("labels", y, bag_ends),
+            ("instance_names", _build.as_names("instance_names", instance_names, n_rows), row_ends),
+            (
+                "instance_labels",
+                _build.as_labels("instance_labels", instance_labels, n_rows),
+                row_ends,
+            ),
+        )
+        for what, values, ends in given:
+            if values is not None:
+                self._aligned[what] = np.split(values, ends[:-1])
+        if y is not None:
+            self._column_names.pop("label_names", None)
+        if columns is not None:
+            self._column_names["label_names"] = columns
+
+    def _need_bags(self) -> None:
+        if not self._n_bags:
+            msg = f"{self.path}: a store needs at least one bag."
+            raise InvalidBagsError(msg)
+
     def _check_alike(self, bags: Bags) -> None:
         if self._n_features is None:
             self._n_features, self._dtype = bags.n_features, bags.dtype
@@ -156,7 +204,7 @@ class StoreWriter:
             )
             raise InvalidBagsError(msg)
         for what in _COLUMN_NAMES:  # kept where all agree, as `Bags.concatenate` does
-            if common_names([self._column_names.get(what), getattr(bags, what)]) is None:
+            if _build.common_names([self._column_names.get(what), getattr(bags, what)]) is None:
                 self._column_names.pop(what, None)
 
     def _append_rows(self, rows: Matrix) -> None:
@@ -190,9 +238,7 @@ class StoreWriter:
             shutil.rmtree(self._folder, ignore_errors=True)  # gone already if it was renamed
 
     def _finish(self) -> None:
-        if not self._n_bags:
-            msg = f"{self.path}: a store needs at least one bag."
-            raise InvalidBagsError(msg)
+        self._need_bags()
         for name in ("indices", "indptr") if self._is_sparse else ():
             # One type for both: scipy would copy them into memory to make it so.
             _recast(self._folder / f"{name}.npy", np.dtype(self._index_dtype(self._n_stored)))

@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bagwise.bags import Bags
-    from bagwise.io._rows import Reading
+    from bagwise.io import BagFile
 
-_KEYWORDS = (
-    "bag|label|features|instance_name|instance_label|separator|label_separator|header|encoding|"
-    "zero_based|preset|label_table|key|on_empty|on_missing|format|max_bytes"
-)
 _TEXT_COLUMN = (
     " If the column is no feature, choose with --read features=A,B,... or, if it names the "
     "instances, --read instance_name=COLUMN."
@@ -255,18 +251,16 @@ def load_data(output: Output, request: DataRequest, *, lists: bool = False) -> L
             return _load_digits(request, lists=lists)
         if request.is_name:
             return _load_set(request)
-        with reading_file(request) as reading:
-            from bagwise.io._gather import gather
-
-            bags = gather(reading)
-    tell_guesses(output, request, reading.guessed)
+        with opened_file(request) as file:
+            bags = file.read()
+    tell_guesses(output, request, file.guessed)
     return LoadedData(
         request.data,
         bags,
         bags.labels,
         is_key=_true_keys(bags),
         description=f"Read from {request.data}.",
-        guessed=reading.guessed,
+        guessed=file.guessed,
     )
 
 
@@ -343,7 +337,7 @@ def _true_keys(bags: "Bags") -> "NDArray[Any] | None":
 
 
 @contextmanager
-def reading_file(request: DataRequest) -> "Iterator[Reading]":
+def opened_file(request: DataRequest) -> "Iterator[BagFile]":
     """Open a file of bags, and turn what is wrong with it into one line."""
     path = Path(request.data).expanduser()
     if not path.exists():
@@ -352,14 +346,12 @@ def reading_file(request: DataRequest) -> "Iterator[Reading]":
             f"{_near_names(request.data) or 'bagwise datasets list shows the sets.'}"
         )
         raise CommandError(msg, code="data", where=request.data)
-    from bagwise.io._options import Options
-    from bagwise.io._read import make_options, open_file
+    from bagwise.io import READ_OPTIONS, open_bags
 
     options = request.options()
-    _check_names(options, ["format", "max_bytes", *Options.__dataclass_fields__], "the reader")
+    _check_names(options, READ_OPTIONS, "the reader")
     try:
-        limits = {name: options.pop(name, None) for name in ("format", "max_bytes")}
-        yield open_file(path, **limits, options=make_options(options))
+        yield open_bags(path, **options)
     except (ValueError, TypeError) as error:
         if isinstance(error, TypeError) and not request.settings:  # not an option's wrong type
             raise
@@ -380,9 +372,12 @@ def _near_names(name: str) -> str:
 
 def in_options(message: str) -> str:
     """Say options as the command line has them, where a message has Python's keywords."""
+    from bagwise.io import READ_OPTIONS
+
+    names = "|".join(READ_OPTIONS)
     message = re.sub(r"(?<=[\s(])(bag|label)=(?![\w\"'\[])", r"--\1", message)
-    message = re.sub(rf"(?<=[\s(])({_KEYWORDS})=(?=[\w\"'\[])", r"--read \1=", message)
-    return re.sub(rf"(?<=[\s(])({_KEYWORDS})=(?![\w\"'\[])", r"--read \1=VALUE", message)
+    message = re.sub(rf"(?<=[\s(])({names})=(?=[\w\"'\[])", r"--read \1=", message)
+    return re.sub(rf"(?<=[\s(])({names})=(?![\w\"'\[])", r"--read \1=VALUE", message)
 
 
 def tell_guesses(output: Output, request: DataRequest, guessed: Mapping[str, str]) -> None:

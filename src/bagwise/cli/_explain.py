@@ -73,8 +73,6 @@ def run_explain(
         model = load_model(path)
     data = load_data(output, request)
     check_width(model, data.bags, request.data)
-    if report is not None:
-        _check_reportable(data)
     with bad_input(code="data", where=request.data), output.busy("Explaining"):
         predicted, scores = model.predict(data.bags), model.decision_function(data.bags)
         try:
@@ -90,7 +88,9 @@ def run_explain(
         output.note(f"{metric}: {value:.1%} of {count(len(data.bags), 'bag')}".capitalize())
     if found is not None:
         output.note(f"Key instance found in {found[0]:,} of the {found[1]:,} bags that hold one")
-    written = None if report is None else _write_report(output, report, model, path, data, request)
+    written = None
+    if report is not None:
+        written = _write_report(output, report, model, path, data, request, labels)
     text = _as_text(data, stories)
     output.result(
         text,
@@ -202,14 +202,6 @@ def _as_json(data: LoadedData, story: _Story) -> dict[str, Any]:
     }
 
 
-def _check_reportable(data: LoadedData) -> None:
-    """Refuse before the work what the report cannot show."""
-    y = data.need_labels("the report compares predictions with labels")
-    if y.ndim == 2:
-        msg = "the report shows one label per bag, and these bags have lists of labels."
-        raise CommandError(msg, code="data", where=data.name)
-
-
 def _write_report(
     output: Output,
     report: Path,
@@ -217,11 +209,13 @@ def _write_report(
     path: Path,
     data: LoadedData,
     request: DataRequest,
+    labels: list[str],
 ) -> int:
     from bagwise.inspection import write_report
 
     command = ["bagwise", "explain", str(path), *request.arguments(), "--report", str(report)]
-    classes = json_value(model.classes_)
+    if not model.multilabel_:
+        labels = [data.label_name(label) or str(label) for label in json_value(model.classes_)]
     with bad_input(code="data", where=request.data), output.busy("Writing the report"):
         size = write_report(
             report,
@@ -231,7 +225,7 @@ def _write_report(
             is_key=data.is_key,
             render=data.render,
             title=f"{model.name} on {data.name}",
-            label_names=[data.label_name(label) or str(label) for label in classes],
+            label_names=labels,
             description=f"{data.description} {_SEEN}",
             facts={"Command": shlex.join(command)},
         )

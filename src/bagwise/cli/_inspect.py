@@ -17,16 +17,15 @@ The histogram, constant features and duplicates are null where the file is too l
 into memory for them.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._data import DataRequest, LoadedData, load_data, reading_file
+from bagwise.cli._data import DataRequest, LoadedData, load_data, opened_file
 from bagwise.cli._output import Output
 from bagwise.cli._words import count, printable
 
 if TYPE_CHECKING:
     from bagwise.bags import Bags
-    from bagwise.io._rows import Reading
+    from bagwise.io import Description
 
 #: Files up to this size are read as a whole; larger ones pass by.
 _WHOLE_BYTES = 500 * 10**6
@@ -62,34 +61,23 @@ def _of_set(output: Output, request: DataRequest) -> dict[str, Any]:
 
 
 def _of_file(output: Output, request: DataRequest) -> dict[str, Any]:
-    with output.busy(f"Reading {request.data}"), reading_file(request) as reading:
-        n_bytes = _size(reading)
+    with output.busy(f"Reading {request.data}"), opened_file(request) as file:
+        n_bytes = file.n_bytes
         found: dict[str, Any] = {
             "path": request.data,
-            "format": reading.format,
-            "compression": reading.source.compression,
+            "format": file.format,
+            "compression": file.compression,
             "bytes": n_bytes,
-            "guessed": dict(reading.guessed),
+            "guessed": file.guessed,
         }
         if n_bytes > _WHOLE_BYTES:
-            return {**found, **_of_description(request)}
-        from bagwise.io._gather import gather
-
-        bags = gather(reading)
+            return {**found, **_of_description(file.describe())}
+        bags = file.read()
         return {**found, **_of_bags(LoadedData(request.data, bags, bags.labels))}
 
 
-def _size(reading: "Reading") -> int:
-    place = reading.source.path
-    files = [p for p in place.rglob("*") if p.is_file()] if place.is_dir() else [place]
-    return sum(file.stat().st_size for file in files)
-
-
-def _of_description(request: DataRequest) -> dict[str, Any]:
-    """Describe a file that is too large to be kept."""
-    from bagwise.io import inspect
-
-    seen = inspect(Path(request.data).expanduser(), **request.options())
+def _of_description(seen: "Description") -> dict[str, Any]:
+    """Return what is known of a file that is too large to be kept."""
     labels = seen.label_counts
     return {
         "bags": seen.n_bags,

@@ -10,17 +10,13 @@ The object that ``--json`` prints::
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._data import DataRequest, load_data, reading_file, tell_guesses
+from bagwise.cli._data import DataRequest, load_data, opened_file, tell_guesses
 from bagwise.cli._files import check_writable
 from bagwise.cli._output import CommandError, Output, bad_input
 from bagwise.cli._words import count, printable
-
-if TYPE_CHECKING:
-    from bagwise.io._rows import Reading
 
 
 def run_pack(output: Output, request: DataRequest, target: Path, *, overwrite: bool) -> None:
@@ -87,30 +83,20 @@ def _pack_file(
     output: Output, request: DataRequest, target: Path, overwrite: bool
 ) -> Mapping[str, str]:
     """Stream a file into the store, counting what has been read."""
-    with reading_file(request) as reading:
-        from bagwise.io import _pack
-
-        tell_guesses(output, request, reading.guessed)
+    with opened_file(request) as file:
+        tell_guesses(output, request, file.guessed)
         with output.counting(f"Packing {request.data}: instances", None) as advance:
-            write = _pack._pack_rows if reading.pieces is None else _pack._pack_pieces
-            write(_counted(reading, advance), target, overwrite)
-    return reading.guessed
+            file.pack(target, overwrite=overwrite, progress=_by_steps(advance))
+    return file.guessed
 
 
-def _counted(reading: "Reading", advance: Callable[[int], None]) -> "Reading":
-    """Let a bar follow what is read."""
-    from dataclasses import replace
+def _by_steps(advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Return a function of what has been done so far that passes on what is new."""
+    before = 0
 
-    def follow(read: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
-        def pieces() -> Iterator[Any]:
-            for piece in read():
-                yield piece
-                advance(getattr(piece, "n_instances", None) or len(piece))
+    def tell(done: int) -> None:
+        nonlocal before
+        advance(done - before)
+        before = done
 
-        return pieces
-
-    return replace(
-        reading,
-        blocks=None if reading.blocks is None else follow(reading.blocks),
-        pieces=None if reading.pieces is None else follow(reading.pieces),
-    )
+    return tell

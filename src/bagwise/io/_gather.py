@@ -16,13 +16,10 @@ _COLUMN_NAMES = ("feature_names", "label_names")
 
 def gather(reading: Reading) -> Bags:
     """Read everything into memory; a file that is one piece stays what it is."""
-    try:
-        if reading.blocks is not None:
-            return _gather_rows(reading)
-        assert reading.pieces is not None
-        return join_pieces(reading, reading.pieces())
-    except InvalidBagsError as error:
-        raise bad(reading.source.path, str(error)) from error
+    if reading.blocks is not None:
+        return _gather_rows(reading)
+    assert reading.pieces is not None
+    return join_pieces(reading, reading.pieces())
 
 
 def _gather_rows(reading: Reading) -> Bags:

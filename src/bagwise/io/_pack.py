@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise.bags import Bags, StoreWriter
-from bagwise.exceptions import InvalidBagsError
 from bagwise.io._gather import checked_blocks, gather
 from bagwise.io._problems import bad
-from bagwise.io._read import make_options, open_file
 from bagwise.io._rows import Ledger, Reading
 
 _PIECE_BYTES = 32 * 2**20
@@ -24,54 +23,39 @@ class _Interleaved(Exception):
     """A bag came again after others: its rows are not together."""
 
 
-def pack(
-    source: str | PathLike[str],
+def write_store(
+    reading: Reading,
     target: str | PathLike[str],
     *,
-    overwrite: bool = False,
-    format: str | None = None,
-    max_bytes: int | None = None,
-    **options: Any,
-) -> Bags:
-    r"""Turn a file or folder of any known format into a store, without loading all of it.
+    overwrite: bool,
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Write a store; `BagFile.pack` says how."""
+    if progress is not None:
+        reading = _followed(reading, progress)
+    if reading.pieces is not None:
+        _pack_pieces(reading, target, overwrite)
+    else:
+        _pack_rows(reading, target, overwrite)
 
-    Memory is needed for a block of rows, for the largest bag, and for names and labels. If the rows
-    of a bag are not together, the rows go through a temporary file beside the target first.
 
-    Parameters
-    ----------
-    source : str or path-like
-        What to read.
-    target : str or path-like
-        The store to make; by convention its name ends in ``.bags``. It appears under its name only
-        when it is complete.
-    overwrite : bool
-        Whether a store that is there may be replaced.
-    format, max_bytes, **options
-        As for `read`.
+def _followed(reading: Reading, progress: Callable[[int], object]) -> Reading:
+    """Tell how many rows have been dealt with whenever the next block is asked for."""
 
-    Returns
-    -------
-    Bags
-        The store, memory-mapped.
+    def follow(blocks: Callable[[], Iterator[Any]], size: Callable[[Any], int]) -> Any:
+        def followed() -> Iterator[Any]:
+            n_rows = 0
+            for block in blocks():
+                yield block
+                n_rows += size(block)
+                progress(n_rows)
 
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "toy.csv").write_text("bag,label,x\na,1,0.5\nb,0,1.5\n")
-    >>> pack(folder / "toy.csv", folder / "toy.bags")
-    Bags(2 bags, 2 instances, 1 feature, float64, memory-mapped; 1 instance per bag)
-    """
-    reading = open_file(source, format=format, max_bytes=max_bytes, options=make_options(options))
-    try:
-        if reading.pieces is not None:
-            _pack_pieces(reading, target, overwrite)
-        else:
-            _pack_rows(reading, target, overwrite)
-    except InvalidBagsError as error:
-        raise bad(reading.source.path, str(error)) from error
-    return Bags.open(target)
+        return followed
+
+    if reading.blocks is not None:
+        return replace(reading, blocks=follow(reading.blocks, len))
+    assert reading.pieces is not None
+    return replace(reading, pieces=follow(reading.pieces, lambda piece: piece.n_instances))
 
 
 def _pack_pieces(reading: Reading, target: str | PathLike[str], overwrite: bool) -> None:
@@ -94,36 +78,12 @@ def _pack_rows(reading: Reading, target: str | PathLike[str], overwrite: bool) -
         return
     try:
         ledger = Ledger(reading)
-        with _LateWriter(target, overwrite, ledger.aligned) as writer:
+        with StoreWriter(target, overwrite=overwrite) as writer:
             for piece in _whole_bags(reading, ledger):
                 writer.extend(piece)
+            writer.annotate(**ledger.aligned())
     except _Interleaved:
         _pack_spooled(reading, Path(target), overwrite)
-
-
-class _LateWriter(StoreWriter):
-    """A store whose labels are understood only after the last row was seen."""
-
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        overwrite: bool,
-        aligned: Callable[[], dict[str, Any]],
-    ) -> None:
-        super().__init__(path, overwrite=overwrite)
-        self._late = aligned
-
-    def _finish(self) -> None:
-        late = self._late()
-        names = late.pop("label_names", None)
-        if names is not None:
-            self._column_names["label_names"] = np.array(names)
-        per_bag = np.cumsum([len(sizes) for sizes in self._sizes])
-        per_row = np.cumsum([sizes.sum() for sizes in self._sizes])
-        for what, values in late.items():
-            ends = per_bag if what == "labels" else per_row
-            self._aligned[what] = np.split(np.asarray(values), ends[:-1])
-        super()._finish()
 
 
 def _whole_bags(reading: Reading, ledger: Ledger) -> Iterator[Bags]:
@@ -172,7 +132,7 @@ def _pack_spooled(reading: Reading, target: Path, overwrite: bool) -> None:
         assert order is not None
         offsets = np.append(0, np.cumsum(sizes))
         step = max(1, _PIECE_BYTES // (shape[1] * matrix.itemsize))
-        with _LateWriter(target, overwrite, ledger.aligned) as writer:
+        with StoreWriter(target, overwrite=overwrite) as writer:
             first = 0
             while first < len(sizes):
                 last = int(np.searchsorted(offsets, offsets[first] + step, side="right")) - 1
@@ -187,4 +147,5 @@ def _pack_spooled(reading: Reading, target: Path, overwrite: bool) -> None:
                     )
                 )
                 first = last
+            writer.annotate(**ledger.aligned())
         del matrix

@@ -1,44 +1,11 @@
-"""The door: read a file into bags."""
+"""The doors: a file into bags, into a store, into a description of what is inside."""
 
-import logging
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from bagwise.bags import Bags
-from bagwise.io._gather import gather
-from bagwise.io._options import Options
-from bagwise.io._problems import bad
-from bagwise.io._registry import find_format
-from bagwise.io._rows import Reading
-from bagwise.io._streams import find_source
-
-_logger = logging.getLogger("bagwise")
-
-
-def open_file(
-    path: str | PathLike[str], *, format: str | None, max_bytes: int | None, options: Options
-) -> Reading:
-    """Find out what a file is and look at its beginning; say what was guessed."""
-    if max_bytes is not None and max_bytes < 1:
-        msg = f"max_bytes must be at least 1 or None. Got {max_bytes}."
-        raise ValueError(msg)
-    source = find_source(Path(path), max_bytes)
-    found, how = find_format(source, format)
-    module = found.load()
-    options.require(found.name, module.OPTIONS)
-    try:
-        reading: Reading = module.open_reading(source, options)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise bad(source.path, f"the file cannot be read ({error.strerror or error}).") from error
-    if how is not None:
-        reading.guessed = {"format": f"{reading.format} ({how})", **reading.guessed}
-    if reading.guessed:
-        told = ", ".join(f"{role}: {what}" for role, what in reading.guessed.items())
-        _logger.info("%s: guessed %s", source.path, told)
-    return reading
+from bagwise.io._describe import Description
+from bagwise.io._open import open_bags
 
 
 def read(
@@ -123,15 +90,81 @@ def read(
     >>> bags.bag_names, bags.labels, bags.sizes
     (array(['a', 'b'], dtype='<U1'), array([1, 0]), array([2, 1]))
     """
-    reading = open_file(path, format=format, max_bytes=max_bytes, options=make_options(options))
-    return gather(reading)
+    return open_bags(path, format=format, max_bytes=max_bytes, **options).read()
 
 
-def make_options(given: dict[str, Any]) -> Options:
-    """Check the names of options."""
-    known = Options.__dataclass_fields__
-    for name in given:
-        if name not in known:
-            msg = f"read() has no option {name!r}. It has format, max_bytes, {', '.join(known)}."
-            raise TypeError(msg)
-    return Options(**given)
+def pack(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    format: str | None = None,
+    max_bytes: int | None = None,
+    **options: Any,
+) -> Bags:
+    r"""Turn a file or folder of any known format into a store, without loading all of it.
+
+    Memory is needed for a block of rows, for the largest bag, and for names and labels. If the rows
+    of a bag are not together, the rows go through a temporary file beside the target first.
+
+    Parameters
+    ----------
+    source : str or path-like
+        What to read.
+    target : str or path-like
+        The store to make; by convention its name ends in ``.bags``. It appears under its name only
+        when it is complete.
+    overwrite : bool
+        Whether a store that is there may be replaced.
+    format, max_bytes, **options
+        As for `read`.
+
+    Returns
+    -------
+    Bags
+        The store, memory-mapped.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "toy.csv").write_text("bag,label,x\na,1,0.5\nb,0,1.5\n")
+    >>> pack(folder / "toy.csv", folder / "toy.bags")
+    Bags(2 bags, 2 instances, 1 feature, float64, memory-mapped; 1 instance per bag)
+    """
+    file = open_bags(source, format=format, max_bytes=max_bytes, **options)
+    return file.pack(target, overwrite=overwrite)
+
+
+def inspect(
+    path: str | PathLike[str],
+    *,
+    format: str | None = None,
+    max_bytes: int | None = None,
+    **options: Any,
+) -> Description:
+    r"""Look through a file or folder: format, guesses, counts, sizes and labels.
+
+    The whole file is read, so what `inspect` accepts `read` accepts; instances are not kept.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, store or folder.
+    format, max_bytes, **options
+        As for `read`.
+
+    Returns
+    -------
+    Description
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.csv"
+    >>> _ = path.write_text("bag,label,x\na,1,0.5\nb,0,1.5\n")
+    >>> found = inspect(path)
+    >>> found.guessed["label"], found.label_counts
+    ("column 'label'", {'0': 1, '1': 1})
+    """
+    return open_bags(path, format=format, max_bytes=max_bytes, **options).describe()

@@ -52,6 +52,13 @@ class Source:
             return self.max_bytes
         return max(_FREE_BYTES, _MAX_RATIO * self.path.stat().st_size)
 
+    @property
+    def n_bytes(self) -> int:
+        """Size on the disk; of a folder, that of the files in it."""
+        is_folder = self.path.is_dir()
+        files = [p for p in self.path.rglob("*") if p.is_file()] if is_folder else [self.path]
+        return sum(file.stat().st_size for file in files)
+
     def admit(self, n_bytes: int, what: str = "the contents") -> None:
         """Refuse contents larger than the limit."""
         if n_bytes > self.limit:

@@ -1,16 +1,13 @@
 """What is inside a file, without keeping it."""
 
 from dataclasses import asdict, dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.exceptions import InvalidBagsError
 from bagwise.io._gather import checked_blocks
 from bagwise.io._problems import bad
-from bagwise.io._read import make_options, open_file
 from bagwise.io._rows import Ledger, Reading
 
 
@@ -73,52 +70,17 @@ class Description:
         return asdict(self)
 
 
-def inspect(
-    path: str | PathLike[str],
-    *,
-    format: str | None = None,
-    max_bytes: int | None = None,
-    **options: Any,
-) -> Description:
-    r"""Look through a file or folder: format, guesses, counts, sizes and labels.
-
-    The whole file is read, so what `inspect` accepts `read` accepts; instances are not kept.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file, store or folder.
-    format, max_bytes, **options
-        As for `read`.
-
-    Returns
-    -------
-    Description
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.csv"
-    >>> _ = path.write_text("bag,label,x\na,1,0.5\nb,0,1.5\n")
-    >>> found = inspect(path)
-    >>> found.guessed["label"], found.label_counts
-    ("column 'label'", {'0': 1, '1': 1})
-    """
-    reading = open_file(path, format=format, max_bytes=max_bytes, options=make_options(options))
-    try:
-        facts = _of_rows(reading) if reading.blocks is not None else _of_pieces(reading)
-    except InvalidBagsError as error:
-        raise bad(reading.source.path, str(error)) from error
+def describe(reading: Reading) -> Description:
+    """Read everything, block by block, and keep what is known about bags and columns."""
+    facts = _of_rows(reading) if reading.blocks is not None else _of_pieces(reading)
     sizes = facts.pop("sizes")
     labels = facts.pop("labels")
     names = facts.pop("label_names")
-    place = reading.source.path
-    files = [p for p in place.rglob("*") if p.is_file()] if place.is_dir() else [place]
     return Description(
-        path=str(place),
+        path=str(reading.source.path),
         format=reading.format,
         compression=reading.source.compression,
-        n_bytes=sum(file.stat().st_size for file in files),
+        n_bytes=reading.source.n_bytes,
         guessed=dict(reading.guessed),
         n_bags=len(sizes),
         n_instances=int(sizes.sum()),
