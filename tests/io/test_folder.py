@@ -135,6 +135,14 @@ def test_bad_tables(folder, fails, table, message):
     assert message in fails(folder(table, a=[[1.0]]))
 
 
+def test_types_that_would_lose_digits_are_refused(folder, fails):
+    single, double = np.ones((1, 2), np.float32), np.full((1, 2), 0.1)
+    assert "'b') is float64, which does not fit" in fails(folder(a=single, b=double))
+    kept = read(folder(a=double, b=single))  # the other way round nothing is lost
+    assert kept.dtype == np.float64
+    assert kept[0].tolist() == [[0.1, 0.1]]
+
+
 def test_bad_bags(folder, fails):
     assert "b.npy: the bag has 2 features, those before it 1" in fails(
         folder(a=[[1.0]], b=[[1.0, 2.0]])

@@ -76,6 +76,10 @@ def join_pieces(reading: Reading, pieces: Iterator[Bags]) -> Bags:
             msg = f"{piece.describe(0)} has {piece.n_features} features, "
             msg += f"those before it {first.n_features} (it is bag {number} of the file)."
             raise InvalidBagsError(msg)
+        if np.result_type(piece.dtype, first.dtype) != first.dtype:
+            msg = f"{piece.describe(0)} is {piece.dtype}, which does not fit those before it, "
+            msg += f"{first.dtype}. Convert it first."
+            raise InvalidBagsError(msg)
         grower.append(piece.instances)
         sizes.append(piece.sizes)
         n_pieces += 1
