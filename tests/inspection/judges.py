@@ -64,5 +64,18 @@ class ThreeClasses:
         return self.classes_[self.decision_function(bags).argmax(axis=1)]
 
 
+class LabelLists(ThreeClasses):
+    """The features are the scores of three labels, of which a bag has those above 0."""
+
+    classes_ = np.arange(3)
+    multilabel_ = True
+
+    def key_instances(self, bags):
+        return segment_argmax(self.instance_decision_function(bags), *ends(bags))
+
+    def predict(self, bags):
+        return (self.decision_function(bags) > 0).astype(int)
+
+
 def ends(bags):
     return bags.offsets[:-1], bags.offsets[1:]

@@ -8,7 +8,7 @@ import pytest
 from bagwise import Bags
 from bagwise.inspection import write_report
 from inspection.browser import Browser, find_browser
-from inspection.judges import BagsOnly, FirstFeature
+from inspection.judges import BagsOnly, FirstFeature, LabelLists
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None, reason="no Chromium is installed (Debian: apt-get install chromium)"
@@ -162,6 +162,74 @@ def test_bars_show_their_bags(browser, page, data):
     assert sorted(seen) == sorted(bags.bag_names.tolist())
     click(browser, "#range")
     assert browser.run("document.getElementById('count').textContent") == "Showing 24 of 60 bags."
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a report, and show all of its bags."""
+
+    def show(model, bags, y=None, **options):
+        path = tmp_path / "page.html"
+        write_report(path, model, bags, y, **options)
+        browser.open(path.as_uri())
+        show_all(browser)
+
+    return show
+
+
+def test_without_labels(browser, show, data):
+    bags, _, scores = data
+    show(FirstFeature(), bags, label_names=["no", "yes"])
+    assert names(browser) == bags.bag_names[np.argsort(-np.abs(scores), kind="stable")].tolist()
+    assert browser.run("document.querySelectorAll('.verdict, .bad').length") == 0
+    labels = browser.run("[...document.querySelectorAll('.bag .labels')].map(e => e.textContent)")
+    assert sorted(labels) == sorted(np.where(scores > 0, "“yes”", "“no”").tolist())
+    for key, text, mask in (("label-1", "“yes”", scores > 0), ("label-0", "“no”", scores <= 0)):
+        click(browser, f"[data-show={key}]")
+        show_all(browser)
+        assert set(names(browser)) == set(bags.bag_names[mask].tolist())
+        pressed = browser.run("document.querySelector('[aria-pressed=true]').textContent")
+        assert pressed == f"{text} {mask.sum()}"
+    seen = []
+    for bar in range(browser.run("document.querySelectorAll('.bar').length")):
+        browser.run(f"document.querySelectorAll('.bar')[{bar}].focus()")
+        browser.press("Enter", 13)
+        show_all(browser)
+        seen += names(browser)
+    assert sorted(seen) == sorted(bags.bag_names.tolist())
+    assert browser.complaints() == []
+
+
+def test_address_of_what_is_not_offered(browser, show, data):
+    show(FirstFeature(), data[0])
+    browser.run("location.hash = 'show=wrong&sort=worst'")
+    browser.run("new Promise(done => setTimeout(done, 50))")
+    state = "[document.querySelector('[aria-pressed=true]').dataset.show, sort.value]"
+    assert browser.run(state) == ["all", "best"]
+    assert browser.complaints() == []
+
+
+def test_label_lists(browser, show):
+    bags = Bags([[1.0, 2, -3], [0.5, 3, -2], [-4, -1, -2], [-3, -2, -5], [1, 2, 3]], [0, 2, 4, 5])
+    show(LabelLists(), bags, [[1, 0, 1], [0, 0, 0], [1, 1, 1]], label_names=["ant", "bee", "cat"])
+    text = "[...document.querySelectorAll('.bag {}')].map(e => e.textContent)"
+    # The bags, highest score first: two with 3.00, then the one that gets no label.
+    assert browser.run(text.format(".labels")) == [
+        "is “ant”, “cat”, was labelled “ant”, “bee”",
+        "“ant”, “bee”, “cat”",
+        "no label",
+    ]
+    assert browser.run(text.format(".score")) == ["“bee” +3.00", "“cat” +3.00", "“bee” \u22121.00"]
+    keys = "[...document.querySelectorAll('.bag .key')].map(e => e.title)"
+    assert [title.split(",")[0] for title in browser.run(keys)] == [
+        "instance 1",
+        "instance 0",
+        "instance 0",
+    ]
+    click(browser, "[data-show=label-2]")
+    assert names(browser) == ["bag 2"]
+    assert browser.run("document.querySelectorAll('.verdict, .bad').length") == 0
+    assert browser.complaints() == []
 
 
 def test_hostile_names_are_only_text(browser, page):

@@ -4,13 +4,14 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn.metrics import label_ranking_average_precision_score
 
 from bagwise import Bags
 from bagwise.inspection import MethodCard, assess, report, write_report
 from bagwise.inspection import _report as report_module
 from bagwise.inspection._gallery import MAX_INSTANCES
 from bagwise.solvers import Certificate, Status
-from inspection.judges import BagsOnly, FirstFeature, ThreeClasses
+from inspection.judges import BagsOnly, FirstFeature, LabelLists, ThreeClasses
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028'\"&$title"
 VOID = {"meta", "link", "br", "img", "input"}
@@ -45,7 +46,7 @@ class Page(HTMLParser):
     def handle_data(self, text):
         if self.open and self.open[-1] == "script":
             self.scripts[-1][1] += text
-        else:
+        elif "style" not in self.open:
             self.texts.append(text)
 
     @property
@@ -227,11 +228,90 @@ def test_extreme_scores(value):
     Page(report(FirstFeature(), bags, [1, 0, 0]))
 
 
-def test_label_lists_are_refused(bags, y):
-    model = FirstFeature()
-    model.multilabel_ = True
-    with pytest.raises(ValueError, match="FirstFeature has label lists"):
-        report(model, bags, y)
+def words(page):
+    """Return what can be read, with plain spaces."""
+    return " ".join("".join(page.texts).replace("\u202f", " ").split())
+
+
+def test_without_labels(bags):
+    certified = FirstFeature()
+    certified.result_ = card("any").certificate
+    page = Page(report(certified, bags, label_names=["no", "yes"], facts={"Seed": "7"}))
+    text = words(page)
+    n_yes = int(certified.predict(bags).sum())
+    assert 10 < n_yes < 20  # so that it is told first
+    assert f"FirstFeature gives “yes” to {n_yes} and “no” to {20 - n_yes} of 20 bags." in text
+    assert "true labels are not known" in text
+    for word in ("accuracy", "baseline", "margin", "All methods", "Right", "Wrong"):
+        assert word not in text
+    for part in ("converged", "5.0e-01", "Seed", "Data (SHA-256)"):
+        assert part in text
+    shows = [value for name, value in page.attributes if name == "data-show"]
+    assert shows == ["all", "label-0", "label-1", "unsure"]
+    assert {bag["truth"] for bag in page.data["bags"]} == {None}
+    assert not page.data["judged"]
+    assert sum(name == "class" and value == "chart" for name, value in page.attributes) == 1
+
+
+def test_true_key_instances_without_labels(bags):
+    is_key = bags.instances[:, 0] > 1
+    n_holding = int(np.logical_or.reduceat(is_key, bags.offsets[:-1]).sum())
+    text = words(Page(report(FirstFeature(), bags, is_key=is_key)))
+    assert f"In {n_holding} of the {n_holding} bags that hold a true key instance" in text
+
+
+def test_three_classes_without_labels(bags):
+    page = Page(report(ThreeClasses(), bags))
+    predicted = ThreeClasses().predict(bags)
+    for label in ("ant", "bee", "cat"):
+        assert f"“{label}” to {(predicted == label).sum()}" in words(page)
+    np.testing.assert_array_equal(
+        [page.data["labels"][bag["predicted"]] for bag in page.data["bags"]], predicted
+    )
+
+
+def test_many_classes_have_no_buttons():
+    model = ThreeClasses()
+    model.classes_ = np.arange(12)
+    page = Page(report(model, Bags(np.eye(12), np.arange(13))))
+    assert [value for name, value in page.attributes if name == "data-show"] == ["all", "unsure"]
+    assert "“5” to 1 of 12 bags (6 other labels are given as well)." in words(page)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_label_lists(bags, known):
+    model = LabelLists()
+    y = np.arange(60).reshape(20, 3) % 2
+    page = Page(report(model, bags, y if known else None, label_names=["ant", "bee", "cat"]))
+    text = words(page)
+    predicted, scores = model.predict(bags), model.decision_function(bags)
+    top = scores.argmax(axis=1)
+    for label, count in zip(("ant", "bee", "cat"), predicted.sum(axis=0), strict=True):
+        assert f"“{label}” to {count}" in text
+    precision = label_ranking_average_precision_score(y, scores)
+    assert (f"average precision is {100 * precision:.1f} %" in text) == known
+    assert ("true labels are not known" in text) == (not known)
+    told = page.data["bags"]
+    assert [bag["predicted"] for bag in told] == [np.flatnonzero(row).tolist() for row in predicted]
+    truth = [np.flatnonzero(row).tolist() if known else None for row in y]
+    assert [bag["truth"] for bag in told] == truth
+    assert [bag["top"] for bag in told] == top.tolist()
+    keys = model.key_instances(bags)[np.arange(20), top]
+    assert [bag["key"] for bag in told] == keys.tolist()
+    np.testing.assert_allclose(
+        page.data["instances"]["scores"],
+        bags.instances[np.arange(60), np.repeat(top, 3)],
+        rtol=1e-3,
+    )
+
+
+@pytest.mark.parametrize("model", [FirstFeature(), LabelLists()])
+def test_hostile_labels_stay_text_without_truth(bags, model):
+    names = [f"{HOSTILE}{i}" for i in range(len(model.classes_))]
+    page = Page(report(model, bags, label_names=names, task=HOSTILE, bags_name=HOSTILE))
+    assert len(page.scripts) == 2
+    assert "img" not in page.tags
+    assert page.data["labels"] == names
 
 
 def test_nothing_to_show(bags, y):

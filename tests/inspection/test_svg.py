@@ -39,6 +39,16 @@ def test_every_bag_is_in_one_bar(scores):
     assert not counts
 
 
+@pytest.mark.parametrize("scores", [[-1.0, 2.0, 0.3, 0.0], [-3.0], [0.0, 0.0], [1e-9, -1e9]])
+def test_every_bag_without_class_is_in_one_bar(scores):
+    root = ET.fromstring(_svg.plain_histogram(np.array(scores), "score"))
+    bars = [g for g in root if g.get("class", "").startswith("bar")]
+    counts = {int(g.get("data-bin")): int(g.find("title").text.split()[0]) for g in bars}
+    places, expected = np.unique(_svg.score_bins(np.array(scores)), return_counts=True)
+    assert counts == dict(zip(places.tolist(), expected.tolist(), strict=True))
+    assert not any("data-class" in g.attrib for g in bars)
+
+
 def test_bars_do_not_cross_the_threshold():
     scores = np.random.default_rng(0).normal(size=500)
     bins = _svg.score_bins(scores)

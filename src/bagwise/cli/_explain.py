@@ -226,7 +226,7 @@ def _write_report(
             render=data.render,
             title=f"{model.name} on {data.name}",
             label_names=labels,
-            description=f"{data.description} {_SEEN}",
+            description=data.description if data.y is None else f"{data.description} {_SEEN}",
             facts={"Command": shlex.join(command)},
         )
     output.note(f"Report: {report} ({size / 1000:,.0f} kB), {report.resolve().as_uri()}")

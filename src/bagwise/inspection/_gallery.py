@@ -44,6 +44,8 @@ def make_gallery(
 ) -> Gallery:
     """Choose bags evenly from the worst margin to the best, and describe them.
 
+    By their scores if they are neither right nor wrong.
+
     Parameters
     ----------
     bags : Bags
@@ -58,7 +60,7 @@ def make_gallery(
         How many bags to show, at most.
     """
     n_shown = min(n_shown, len(bags))
-    ranked = np.argsort(verdicts.margins, kind="stable")
+    ranked = np.argsort(verdicts.margins if verdicts.is_judged else verdicts.scores, kind="stable")
     places = np.linspace(0, len(bags) - 1, n_shown).round().astype(np.int64)
     chosen = np.sort(ranked[places])
     inside = [_choose_instances(bags, verdicts, int(bag)) for bag in chosen]
@@ -70,6 +72,7 @@ def make_gallery(
     described = {
         "labels": verdicts.label_names,
         "binary": verdicts.is_binary,
+        "judged": verdicts.is_judged,
         "bags": [
             _describe_bag(bags, verdicts, int(bag), places)
             | {"bin": int(bins[bag]), "unsure": int(unsure[bag])}
@@ -124,15 +127,21 @@ def _describe_bag(
     some = {} if len(places) == bags.sizes[bag] else {"places": places.tolist()}
     return {
         "name": f"bag {bag}" if bags.bag_names is None else str(bags.bag_names[bag]),
-        "truth": int(verdicts.truth[bag]),
-        "predicted": int(verdicts.predicted[bag]),
+        "truth": None if verdicts.truth is None else _describe_labels(verdicts.truth[bag]),
+        "predicted": _describe_labels(verdicts.predicted[bag]),
         "score": rounded(verdicts.scores[bag]),
         "margin": rounded(verdicts.margins[bag]),
         "key": key,
         "size": int(bags.sizes[bag]),
         "shown": len(places),
+        **({} if verdicts.top is None else {"top": int(verdicts.top[bag])}),
         **some,
     }
+
+
+def _describe_labels(labels: Any) -> int | list[int]:
+    """Return the code of a label, or the codes of a list of them."""
+    return np.flatnonzero(labels).tolist() if np.ndim(labels) else int(labels)
 
 
 def _describe_instances(

@@ -14,13 +14,13 @@ from typing import Any
 
 from bagwise._version import __version__
 from bagwise.bags import Bags
-from bagwise.inspection import _svg
-from bagwise.inspection._assess import MethodCard, assess, check_is_key
+from bagwise.inspection._assess import MethodCard, assess, check_is_key, count_found
 from bagwise.inspection._contents import Contents, Render
 from bagwise.inspection._gallery import Gallery, make_gallery
 from bagwise.inspection._provenance import data_digest, package_versions
-from bagwise.inspection._tables import certificate_table, fact_list, method_table, percent
-from bagwise.inspection._verdicts import Verdicts, judge
+from bagwise.inspection._sections import judged_sections, legend, open_sections
+from bagwise.inspection._tables import certificate_table, fact_list
+from bagwise.inspection._verdicts import judge
 
 #: No report is larger, in bytes: pages beyond that open slowly or not at all.
 MAX_BYTES = 2_000_000
@@ -29,7 +29,7 @@ MAX_BYTES = 2_000_000
 def report(
     estimator: Any,
     bags: Bags,
-    y: Any,
+    y: Any = None,
     *,
     cards: Sequence[MethodCard] = (),
     is_key: Any = None,
@@ -50,17 +50,22 @@ def report(
     distributions of scores and margins; how the fits ended; and how to get the same again. It has
     no external address, works offline, in light and dark, and on paper. All names are escaped.
 
+    Without labels the page says what is predicted, and nothing on what is right. With label lists
+    it shows for each bag the labels predicted, the scores for the highest one, and the average
+    precision if the true lists are known.
+
     Parameters
     ----------
     estimator : object
-        A fitted bag classifier. Label lists are not shown.
+        A fitted bag classifier.
     bags : Bags
-        Bags with known labels, best ones that it has not seen.
-    y : array-like of shape (n_bags,)
-        Their labels.
+        Bags, best ones that it has not seen.
+    y : array-like of shape (n_bags,) or (n_bags, n_labels), optional
+        Their labels, if known; for label lists an indicator matrix.
     cards : sequence of MethodCard
         Methods for the table of comparison, made by `assess`. The card named as the class of
-        ``estimator`` is taken for it; without one it is assessed here.
+        ``estimator`` is taken for it; without one it is assessed here. Only the certificates
+        are shown if the labels are not known or are lists.
     is_key : array-like of bool of shape (n_instances,), optional
         Which instances are true key instances.
     render : callable, optional
@@ -75,7 +80,7 @@ def report(
     bags_name : str
         What the bags are called in the sentence on top, such as "test bags".
     label_names : sequence of str, optional
-        Names of the classes.
+        Names of the classes or labels.
     description : str
         Where the data come from.
     facts : mapping of str to str, optional
@@ -96,19 +101,26 @@ def report(
     >>> page.splitlines()[0]
     '<!doctype html>'
     """
-    if getattr(estimator, "multilabel_", False):
-        msg = f"The report shows one label per bag; {type(estimator).__name__} has label lists."
-        raise ValueError(msg)
     if len(bags) == 0 or max_bags < 1:
         msg = f"A report needs bags to show. Got {len(bags)} bags and max_bags={max_bags}."
         raise ValueError(msg)
     verdicts = judge(estimator, bags, y, label_names)
     truth = None if is_key is None else check_is_key(is_key, bags)
-    own = next((card for card in cards if card.name == type(estimator).__name__), None)
-    if own is None:
-        own = assess(estimator, bags, y, is_key=truth)
-        cards = [own, *cards]
-    _, baseline = verdicts.majority
+    name = type(estimator).__name__
+    certificates = [(card.name, card.certificate) for card in cards]
+    if verdicts.is_judged:
+        own = next((card for card in cards if card.name == name), None)
+        if own is None:
+            own = assess(estimator, bags, y, is_key=truth)
+            cards = [own, *cards]
+        sections = judged_sections(own, cards, verdicts, task, bags_name)
+    else:
+        found = None
+        if truth is not None and verdicts.keys is not None and not verdicts.has_lists:
+            found = count_found(estimator, bags, truth)
+        sections = open_sections(name, verdicts, found, task, bags_name)
+    if name not in dict(certificates):
+        certificates.insert(0, (name, getattr(estimator, "result_", None)))
     known = {
         **(facts or {}),
         "Data (SHA-256)": data_digest(bags, y),
@@ -117,16 +129,11 @@ def report(
     parts = {
         "title": escape(title),
         "version": escape(__version__),
-        "lead": _lead(own, verdicts, task, bags_name),
-        "tiles": _tiles(own, verdicts),
-        "charts": _charts(verdicts),
-        "methods": method_table(cards, own.name, baseline),
-        "certificates": certificate_table(cards, own.name),
+        "certificates": certificate_table(certificates, name),
         "facts": fact_list(known),
         "description": escape(description),
-        "n_bags": str(own.n_bags),
-        "found_rule": _found_rule(verdicts),
-        "legend": _legend(verdicts, has_truth=truth is not None),
+        "legend": legend(verdicts, has_truth=truth is not None),
+        **sections,
     }
     n_shown = min(max_bags, len(bags))
     while True:
@@ -139,7 +146,7 @@ def report(
 
 
 def write_report(
-    path: str | os.PathLike[str], estimator: Any, bags: Bags, y: Any, **options: Any
+    path: str | os.PathLike[str], estimator: Any, bags: Bags, y: Any = None, **options: Any
 ) -> int:
     """Write the page of `report` to a file, which appears under its name only when complete.
 
@@ -176,7 +183,7 @@ def _assemble(parts: Mapping[str, str], gallery: Gallery, n_bags: int) -> str:
     if gallery.n_shown < n_bags:
         sampled = (
             f"<p class='note'>This page shows {gallery.n_shown:,} of the {n_bags:,} bags, chosen "
-            "evenly from the worst margin to the best; the numbers and charts are of all bags.</p>"
+            f"evenly {parts['span']}; the numbers and charts are of all bags.</p>"
         )
     return Template(_resource("report.html")).substitute(
         parts,
@@ -204,99 +211,4 @@ def _sprite_style(contents: Contents) -> str:
         f".picture{{display:block;width:{width}px;height:{height}px;{crisp}"
         f"background-size:{sprite.columns * width}px {sprite.rows * height}px;"
         f"background-image:url(data:image/png;base64,{png})}}\n"
-    )
-
-
-def _lead(card: MethodCard, verdicts: Verdicts, task: str, bags_name: str) -> str:
-    low, high = card.interval
-    label, share = verdicts.majority
-    learned = f"learned to {escape(task)}. It gives" if task else "gives"
-    text = (
-        f"<strong>{escape(card.name)}</strong> {learned} the right label to <strong>"
-        f"{percent(card.accuracy)} of {card.n_bags:,} {escape(bags_name)}</strong> "
-        f"(95\u202f% interval {100 * low:.1f} to {percent(high)}); always answering "
-        f"“{escape(label)}” would give {percent(share)}."
-    )
-    if card.key_success is not None:
-        text += (
-            f" In <strong>{card.n_found:,} of the {card.n_key_bags:,}</strong> bags that hold a "
-            "true key instance, it finds one."
-        )
-    return text
-
-
-def _tiles(card: MethodCard, verdicts: Verdicts) -> str:
-    low, high = card.interval
-    label, share = verdicts.majority
-    tiles = [
-        (
-            "accuracy",
-            percent(card.accuracy),
-            f"95\u202f% interval {100 * low:.1f} to {percent(high)}",
-        ),
-        ("baseline", percent(share), f"always “{escape(label)}”"),
-    ]
-    if card.key_success is not None:
-        tiles.append(
-            (
-                "key instance found",
-                percent(card.key_success),
-                f"{card.n_found} of {card.n_key_bags} bags that hold one",
-            )
-        )
-    margins = verdicts.margins
-    tiles.append(
-        ("mean margin", f"{margins.mean():.3g}", f"standard deviation {margins.std():.3g}")
-    )
-    return "".join(
-        f"<div class='tile'><dt>{name}</dt><dd><b>{value}</b><span>{note}</span></dd></div>"
-        for name, value, note in tiles
-    )
-
-
-def _charts(verdicts: Verdicts) -> str:
-    figures = []
-    if verdicts.is_binary:
-        figures.append(
-            (
-                "Scores",
-                _svg.score_histogram(verdicts.scores, verdicts.truth == 1, verdicts.label_names),
-                "Bags right of the threshold are labelled "
-                f"“{escape(verdicts.label_names[1])}”. Choose a bar to see its bags.",
-            )
-        )
-    figures.append(
-        (
-            "Margins",
-            _svg.margin_histogram(verdicts.margins),
-            "The margin is the score counted towards the true label: below 0 the label is wrong.",
-        )
-    )
-    return "".join(
-        f"<figure><h3>{name}</h3>{chart}<figcaption>{caption}</figcaption></figure>"
-        for name, chart, caption in figures
-    )
-
-
-def _found_rule(verdicts: Verdicts) -> str:
-    which = "decides for the label that the method gave"
-    if verdicts.is_binary:
-        name = escape(verdicts.label_names[1])
-        which = f"scores highest for “{name}”, whatever label the bag got,"
-    return (
-        f"among the bags that hold a true key instance, how often the instance that {which} is one."
-    )
-
-
-def _legend(verdicts: Verdicts, *, has_truth: bool) -> str:
-    if verdicts.instance_scores is None:
-        return ""
-    first, last = ("low", "high")
-    if verdicts.is_binary:
-        first, last = (escape(name) for name in verdicts.label_names)
-    steps = "".join(f"<i class='s{'n' if s < 0 else 'p'}{abs(s)}'></i>" for s in range(-4, 5))
-    truth = "<span><i class='swatch truth'></i> true key instance</span>" if has_truth else ""
-    return (
-        "<p class='legend'><span><i class='swatch key'></i> key instance: it decides</span>"
-        f"{truth}<span>instance score: {first} <span class='ramp'>{steps}</span> {last}</span></p>"
     )

@@ -44,16 +44,8 @@ def score_histogram(
         for i, count in enumerate(counts.tolist()):
             if count:
                 bar = _rect(x(edges[i]), x(edges[i + 1]), y(count if side else -count), y(0))
-                text = (
-                    f"{_bags(count)} of class “{label_names[side]}” with scores from "
-                    f"{edges[i]:.2g} to {edges[i + 1]:.2g}"
-                )
-                parts.append(
-                    f'<g class="bar c{side}" role="button" tabindex="0" data-class="{side}" '
-                    f'data-bin="{i}" data-range="{edges[i]:.2g} to {edges[i + 1]:.2g}" '
-                    f'aria-label="{escape(text)}; show them">'
-                    f"<title>{escape(text)}</title>{bar}</g>"
-                )
+                text = f"{_bags(count)} of class “{label_names[side]}” with scores"
+                parts.append(_button(bar, i, edges, text, side, of_class=True))
     parts.append(_line(x(edges[0]), x(edges[-1]), y(0), y(0), "axis"))
     parts.append(_threshold(x(0.0)))
     parts.append(_text(x(0.0), _TOP - 8, "threshold", "middle", "note"))
@@ -67,8 +59,27 @@ def score_histogram(
     return _svg(parts, summary)
 
 
+def plain_histogram(scores: NDArray[np.float64], title: str) -> str:
+    """Draw scores of bags whose classes are not known. Each bar is a button, as above."""
+    edges, bins = _edges(scores), score_bins(scores)
+    counts = np.bincount(bins, minlength=len(edges) - 1)
+    top = int(counts.max())
+    x = _Scale(edges[0], edges[-1], _LEFT, _WIDTH - _RIGHT)
+    y = _Scale(0, top, _HEIGHT - _BOTTOM, _TOP)
+    parts = [_y_grid(y, top), _x_axis(x, title)]
+    for i, count in enumerate(counts.tolist()):
+        if count:
+            bar = _rect(x(edges[i]), x(edges[i + 1]), y(count), y(0))
+            side = int(edges[i + 1] > 1e-12)
+            parts.append(_button(bar, i, edges, f"{_bags(count)} with scores", side))
+    parts.append(_line(x(edges[0]), x(edges[-1]), y(0), y(0), "axis"))
+    parts.append(_threshold(x(0.0)))
+    above = int((scores > 0).sum())
+    return _svg(parts, f"Histogram of the {title}: {above} of {len(scores)} above 0.")
+
+
 def score_bins(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the bar of `score_histogram` in which each score is counted."""
+    """Return the bar of the histogram in which each score is counted."""
     edges = _edges(scores)
     return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 
@@ -194,6 +205,25 @@ def _rect(left: float, right: float, top: float, bottom: float) -> str:
     return (
         f'<rect x="{left + 0.75:.1f}" y="{low:.1f}" width="{max(right - left - 1.5, 1):.1f}" '
         f'height="{high - low:.1f}" rx="1.5"/>'
+    )
+
+
+def _button(
+    rect: str,
+    place: int,
+    edges: NDArray[np.float64],
+    text: str,
+    side: int,
+    *,
+    of_class: bool = False,
+) -> str:
+    """Return a bar that can be chosen, for all bags with such scores or only those of a class."""
+    span = f"{edges[place]:.2g} to {edges[place + 1]:.2g}"
+    text = escape(f"{text} from {span}")
+    return (
+        f'<g class="bar c{side}" role="button" tabindex="0" data-bin="{place}" '
+        + (f'data-class="{side}" ' if of_class else "")
+        + f'data-range="{span}" aria-label="{text}; show them"><title>{text}</title>{rect}</g>'
     )
 
 

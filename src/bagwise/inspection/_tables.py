@@ -6,6 +6,7 @@ from math import isfinite
 
 from bagwise.inspection._assess import MethodCard
 from bagwise.inspection._svg import convergence_line, interval_bar
+from bagwise.solvers import Certificate
 
 _STATUS = {
     "converged": "converged",
@@ -28,7 +29,7 @@ def method_table(cards: Sequence[MethodCard], featured: str, baseline: float) ->
         cv = "–" if card.cv_accuracy is None else percent(card.cv_accuracy)
         seconds = "–" if card.fit_seconds is None else f"{card.fit_seconds:.3f}"
         rows.append(
-            f"<tr{_mark(card, featured)}><th scope='row'>{escape(card.name)}"
+            f"<tr{_mark(card.name, featured)}><th scope='row'>{escape(card.name)}"
             f"<small>{escape(card.parameters)}</small></th>"
             f"<td class='wide'>{interval_bar(card.accuracy, low, high, baseline)}</td>"
             f"<td>{percent(card.accuracy)}<small>{100 * low:.1f} to {100 * high:.1f}</small></td>"
@@ -48,11 +49,10 @@ def method_table(cards: Sequence[MethodCard], featured: str, baseline: float) ->
     )
 
 
-def certificate_table(cards: Sequence[MethodCard], featured: str) -> str:
-    """Return one row for each method: what is proven about its solution."""
+def certificate_table(certificates: Sequence[tuple[str, Certificate | None]], featured: str) -> str:
+    """Return one row for each method by name: what is proven about its solution."""
     rows, curves = [], []
-    for card in cards:
-        result = card.certificate
+    for name, result in certificates:
         if result is None:
             continue
         bounded = isfinite(result.lower_bound)
@@ -61,7 +61,7 @@ def certificate_table(cards: Sequence[MethodCard], featured: str) -> str:
         status = str(result.status)
         good = "ok" if result.converged else "warn"
         rows.append(
-            f"<tr{_mark(card, featured)}><th scope='row'>{escape(card.name)}</th>"
+            f"<tr{_mark(name, featured)}><th scope='row'>{escape(name)}</th>"
             f"<td class='text'><span class='badge {good}'>{escape(_STATUS.get(status, status))}"
             f"</span></td><td>{result.objective:.6g}</td><td>{gap}{share}</td>"
             f"<td>{result.n_iter:,}</td><td>{result.solve_time:.3f}</td>"
@@ -91,8 +91,8 @@ def _tiny(gap: float) -> str:
     return f"{gap:.1e}" if gap > 0 else "0"
 
 
-def _mark(card: MethodCard, featured: str) -> str:
-    return " class='featured'" if card.name == featured else ""
+def _mark(name: str, featured: str) -> str:
+    return " class='featured'" if name == featured else ""
 
 
 def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise.bags import Bags
 from bagwise.inspection._assess import key_places
+from bagwise.metrics import average_precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,30 +20,58 @@ class Verdicts:
     ----------
     label_names : tuple of str
         Names of the classes, which the codes below count.
-    truth, predicted : ndarray of int of shape (n_bags,)
-        Codes of the classes.
+    truth : ndarray of int of shape (n_bags,) or (n_bags, n_labels), or None
+        Codes of the classes, or an indicator matrix of label lists; None if not known.
+    predicted : ndarray of int of shape (n_bags,) or (n_bags, n_labels)
+        The same of what is predicted.
     scores : ndarray of shape (n_bags,)
-        With two classes, the score of the second; else how far the predicted one is ahead.
+        With two classes, the score of the second; with more, how far the predicted one is ahead;
+        with label lists, the highest score of any label.
     margins : ndarray of shape (n_bags,)
-        How far the score is on the right side: positive if the label is right.
+        How far the score is on the right side: positive if the label is right. On the side that
+        is predicted if the truth is not known; with label lists, the score.
     keys : ndarray of int of shape (n_bags,) or None
         Place of the key instance.
     instance_scores : ndarray of shape (n_instances,) or None
-        With two classes, for the second; else for the class predicted for the bag.
+        With two classes, for the second; with more, for the class predicted for the bag; with
+        label lists, for the label with the highest score.
+    top : ndarray of int of shape (n_bags,) or None
+        With label lists, the code of the label with the highest score.
+    average_precision : float or None
+        With label lists that are known, how well the labels are ranked.
     """
 
     label_names: tuple[str, ...]
-    truth: NDArray[np.int64]
+    truth: NDArray[np.int64] | None
     predicted: NDArray[np.int64]
     scores: NDArray[np.float64]
     margins: NDArray[np.float64]
     keys: NDArray[np.int64] | None
     instance_scores: NDArray[np.float64] | None
+    top: NDArray[np.int64] | None = None
+    average_precision: float | None = None
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether each bag has a list of labels."""
+        return self.predicted.ndim == 2
 
     @property
     def is_binary(self) -> bool:
         """Whether there are two classes."""
-        return len(self.label_names) == 2
+        return len(self.label_names) == 2 and not self.has_lists
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether each bag is either right or wrong."""
+        return self.truth is not None and not self.has_lists
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """For each label, the number of bags for which it is predicted."""
+        if self.has_lists:
+            return self.predicted.sum(axis=0)
+        return np.bincount(self.predicted, minlength=len(self.label_names))
 
     @property
     def unsure(self) -> NDArray[np.bool_]:
@@ -52,46 +81,67 @@ class Verdicts:
 
     @property
     def majority(self) -> tuple[str, float]:
-        """The most frequent true class and its share: what a constant answer would score."""
-        counts = np.bincount(self.truth, minlength=len(self.label_names))
+        """The most frequent class and its share: of the true ones, or else of the predicted."""
+        codes = self.predicted if self.truth is None else self.truth
+        counts = np.bincount(codes, minlength=len(self.label_names))
         return self.label_names[int(counts.argmax())], float(counts.max() / counts.sum())
 
 
-def judge(estimator: Any, bags: Bags, y: Any, label_names: Sequence[str] | None = None) -> Verdicts:
-    """Let a fitted classifier judge bags whose labels are known.
+def judge(
+    estimator: Any, bags: Bags, y: Any = None, label_names: Sequence[str] | None = None
+) -> Verdicts:
+    """Let a fitted classifier judge bags.
 
     Parameters
     ----------
     estimator : object
-        A fitted bag classifier of two or more classes.
+        A fitted bag classifier of two or more classes, or of label lists.
     bags : Bags
         The bags.
-    y : array-like of shape (n_bags,)
-        Their labels.
+    y : array-like of shape (n_bags,) or (n_bags, n_labels), optional
+        Their labels, if known; for label lists an indicator matrix.
     label_names : sequence of str, optional
         Names of ``estimator.classes_``, in that order.
     """
     classes = np.asarray(estimator.classes_)
-    truth = _codes(y, classes, bags)
     names = tuple(map(str, classes)) if label_names is None else tuple(map(str, label_names))
     if len(names) != len(classes):
         msg = f"label_names must name the {len(classes)} classes. Got {len(names)} names."
         raise ValueError(msg)
+    has_lists = getattr(estimator, "multilabel_", False)
+    truth = None
+    if y is not None:
+        truth = _indicators(y, classes, bags) if has_lists else _codes(y, classes, bags)
     outputs = np.asarray(estimator.decision_function(bags), dtype=np.float64)
     keys = key_places(estimator, bags)
-    instance_scores = None
+    inside = None
     if keys is not None:
-        instance_scores = np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)
+        inside = np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)
+    if has_lists:
+        top = outputs.argmax(axis=1)
+        scores = _of_column(outputs, top)
+        return Verdicts(
+            names,
+            truth,
+            np.asarray(estimator.predict(bags), dtype=np.int64),
+            scores,
+            scores,
+            None if keys is None else _of_column(keys, top),
+            None if inside is None else _of_column(inside, np.repeat(top, bags.sizes)),
+            top,
+            None if truth is None or not truth.any() else average_precision(truth, outputs),
+        )
     if outputs.ndim == 1:
         predicted = (outputs > 0).astype(np.int64)
-        margins = outputs * np.where(truth == 1, 1.0, -1.0)
-        return Verdicts(names, truth, predicted, outputs, margins, keys, instance_scores)
+        side = predicted if truth is None else truth
+        margins = outputs * np.where(side == 1, 1.0, -1.0)
+        return Verdicts(names, truth, predicted, outputs, margins, keys, inside)
     predicted = outputs.argmax(axis=1)
-    if instance_scores is not None:
-        column = np.repeat(predicted, bags.sizes)
-        instance_scores = instance_scores[np.arange(len(column)), column]
-    scores, margins = _lead(outputs, predicted), _lead(outputs, truth)
-    return Verdicts(names, truth, predicted, scores, margins, keys, instance_scores)
+    if inside is not None:
+        inside = _of_column(inside, np.repeat(predicted, bags.sizes))
+    scores = _lead(outputs, predicted)
+    margins = scores if truth is None else _lead(outputs, truth)
+    return Verdicts(names, truth, predicted, scores, margins, keys, inside)
 
 
 def _codes(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
@@ -105,6 +155,22 @@ def _codes(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
         msg = f"The estimator was not fitted on the label(s) {', '.join(unknown[:5])} in y."
         raise ValueError(msg)
     return np.array([codes[label] for label in labels.tolist()], dtype=np.int64)
+
+
+def _indicators(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
+    lists = np.asarray(y)
+    if lists.shape != (len(bags), len(classes)):
+        msg = (
+            "The report needs an indicator matrix of label lists, "
+            f"{(len(bags), len(classes))}. Got {lists.shape}."
+        )
+        raise ValueError(msg)
+    return (lists > 0).astype(np.int64)
+
+
+def _of_column(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the value of each row in a column of its own."""
+    return values[np.arange(len(columns)), columns]
 
 
 def _lead(outputs: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -3,18 +3,19 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { bags, instances, labels, content } = data;
   const PAGE = 24;
-  const state = { show: "all", sort: "best", range: null, limit: PAGE };
   const byId = (id) => document.getElementById(id);
   const list = byId("bags"), more = byId("more"), sort = byId("sort"), chip = byId("range");
   const buttons = [...document.querySelectorAll("[data-show]")];
   const bars = [...document.querySelectorAll(".bar")];
+  const orders = [...sort.options].map((option) => option.value);
+  const state = { show: "all", sort: orders[0], range: null, limit: PAGE };
 
   let first = 0;
   bags.forEach((bag, i) => {
     bag.place = i;
     bag.first = first;
     first += bag.shown;
-    bag.right = bag.truth === bag.predicted;
+    bag.right = String(bag.truth) === String(bag.predicted);
   });
 
   const FILTERS = {
@@ -23,6 +24,7 @@
     wrong: (bag) => !bag.right,
     unsure: (bag) => bag.unsure === 1,
   };
+  labels.forEach((_, code) => (FILTERS["label-" + code] = (bag) => [bag.predicted].flat().includes(code)));
   const ORDERS = {
     best: (a, b) => b.margin - a.margin,
     worst: (a, b) => a.margin - b.margin,
@@ -95,14 +97,18 @@
   }
 
   function card(bag) {
-    const made = element("li", bag.right ? "bag" : "bag bad");
+    const kind = data.judged ? (bag.right ? "" : " bad") : bag.top === undefined ? " open" : " open lists";
+    const made = element("li", "bag" + kind);
     const head = element("header");
     head.append(element("h3", "", bag.name));
     const quoted = (code) => "\u201c" + labels[code] + "\u201d";
-    const said = bag.right ? quoted(bag.truth) : "is " + quoted(bag.truth) + ", was labelled " + quoted(bag.predicted);
+    const words = (codes) => [codes].flat().map(quoted).join(", ") || "no label";
+    let said = words(bag.predicted);
+    if (bag.truth !== null && !bag.right) said = "is " + words(bag.truth) + ", was labelled " + said;
     head.append(element("span", "labels", said));
-    head.append(element("span", "verdict", bag.right ? "\u2713 right" : "\u2717 wrong"));
-    head.append(element("span", "score", (data.binary ? "score " : "lead ") + signed(bag.score)));
+    if (data.judged) head.append(element("span", "verdict", bag.right ? "\u2713 right" : "\u2717 wrong"));
+    const measure = bag.top === undefined ? (data.binary ? "score " : "lead ") : quoted(bag.top) + " ";
+    head.append(element("span", "score", measure + signed(bag.score)));
     const row = element("div", "instances");
     for (let j = 0; j < bag.shown; j++) row.append(instance(bag, j));
     if (bag.shown < bag.size) row.append(element("small", "", "and " + (bag.size - bag.shown) + " more"));
@@ -117,7 +123,8 @@
   }
 
   function inRange(bag) {
-    return !state.range || (bag.truth === state.range.side && bag.bin === state.range.bin);
+    const range = state.range;
+    return !range || (bag.bin === range.bin && (range.side === undefined || bag.truth === Number(range.side)));
   }
 
   function draw() {
@@ -148,13 +155,13 @@
 
   function fromAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1));
-    if (Object.hasOwn(FILTERS, wanted.get("show") || "")) state.show = wanted.get("show");
-    if (Object.hasOwn(ORDERS, wanted.get("sort") || "")) state.sort = wanted.get("sort");
+    if (buttons.some((button) => button.dataset.show === wanted.get("show"))) state.show = wanted.get("show");
+    if (orders.includes(wanted.get("sort"))) state.sort = wanted.get("sort");
   }
 
   function pick(bar) {
-    const side = Number(bar.dataset.class);
-    const text = "of \u201c" + labels[side] + "\u201d from " + bar.dataset.range;
+    const side = bar.dataset.class;
+    const text = (side === undefined ? "" : "of \u201c" + labels[side] + "\u201d ") + "from " + bar.dataset.range;
     choose({ show: "all", range: { side, bin: Number(bar.dataset.bin), text, bar } });
     byId("gallery").scrollIntoView();
     chip.focus({ preventScroll: true });
