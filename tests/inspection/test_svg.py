@@ -65,6 +65,10 @@ def test_margins_are_summed_up():
 
 
 def test_curve_of_short_history_is_empty():
+    assert _svg.gap_line(np.array([])) == ""
+    assert _svg.gap_line(np.array([5.0, -1e-18])) == ""
+    gap = ET.fromstring(_svg.gap_line(np.array([8.0, 1e-3, 1e-9, 0.0])))
+    assert gap.get("aria-label") == "Duality gap: 8.0e+00 at first, then down to 1.0e-09"
     assert _svg.convergence_line(np.array([])) == ""
     assert _svg.convergence_line(np.array([3.0, 3.0, 3.0])) == ""
     curve = ET.fromstring(_svg.convergence_line(np.geomspace(1.0, 1e-8, 500)))

@@ -132,7 +132,19 @@ def convergence_line(history: NDArray[np.float64]) -> str:
     if len(history) < 3:
         return ""
     distance = np.abs(history[:-1] - history[-1])
-    steps = np.flatnonzero(distance > 1e-14 * max(1.0, abs(float(history[-1]))))
+    smallest = 1e-14 * max(1.0, abs(float(history[-1])))
+    return _descent(distance, smallest, "Distance of the objective from its last value")
+
+
+def gap_line(gaps: NDArray[np.float64]) -> str:
+    """Draw the duality gap as the solver went on, on a logarithmic scale."""
+    smallest = 1e-16 * float(gaps.max(initial=0.0))
+    return _descent(gaps, smallest, "Duality gap")
+
+
+def _descent(distance: NDArray[np.float64], smallest: float, what: str) -> str:
+    """Draw numbers that fall towards 0; those that are only rounding are left out."""
+    steps = np.flatnonzero(distance > smallest)
     if len(steps) < 2:
         return ""
     if len(steps) > 60:
@@ -146,8 +158,8 @@ def convergence_line(history: NDArray[np.float64]) -> str:
     first, last = distance[steps[0]], distance[steps[-1]]
     return (
         '<svg class="curve" viewBox="0 0 140 30" width="140" height="30" role="img" aria-label="'
-        f"Distance of the objective from its last value: {first:.1e} at first, then down to "
-        f'{last:.1e}"><polyline points="{points}"/></svg>'
+        f'{what}: {first:.1e} at first, then down to {last:.1e}">'
+        f'<polyline points="{points}"/></svg>'
     )
 
 

@@ -5,7 +5,7 @@ from html import escape
 from math import isfinite
 
 from bagwise.inspection._assess import MethodCard
-from bagwise.inspection._svg import convergence_line, interval_bar
+from bagwise.inspection._svg import convergence_line, gap_line, interval_bar
 from bagwise.solvers import Certificate
 
 _STATUS = {
@@ -51,7 +51,7 @@ def method_table(cards: Sequence[MethodCard], featured: str, baseline: float) ->
 
 def certificate_table(certificates: Sequence[tuple[str, Certificate | None]], featured: str) -> str:
     """Return one row for each method by name: what is proven about its solution."""
-    rows, curves = [], []
+    rows, descents, gaps = [], [], []
     for name, result in certificates:
         if result is None:
             continue
@@ -66,15 +66,20 @@ def certificate_table(certificates: Sequence[tuple[str, Certificate | None]], fe
             f"</span></td><td>{result.objective:.6g}</td><td>{gap}{share}</td>"
             f"<td>{result.n_iter:,}</td><td>{result.solve_time:.3f}</td>"
         )
-        curves.append(convergence_line(result.history))
+        descents.append(convergence_line(result.history))
+        gaps.append(gap_line(result.gap_history))
     if not rows:
         return "<p>These methods keep none.</p>"
     heads = ["method", "status", "objective", "gap", "iterations", "seconds in solver"]
-    drawn = [""] * len(rows)
-    if any(curves):
-        heads.append("objective above its last value (log scale)")
-        drawn = [f"<td class='wide'>{curve}</td>" for curve in curves]
-    rows = [f"{row}{curve}</tr>" for row, curve in zip(rows, drawn, strict=True)]
+    for head, curves in (
+        ("objective above its last value (log scale)", descents),
+        ("gap on the way (log scale)", gaps),
+    ):
+        if any(curves):
+            heads.append(head)
+            drawn = zip(rows, curves, strict=True)
+            rows = [f"{row}<td class='wide'>{curve}</td>" for row, curve in drawn]
+    rows = [f"{row}</tr>" for row in rows]
     return _table("How each fit ended", heads, rows)
 
 
