@@ -105,10 +105,13 @@ class Output:
             yield lambda steps: live.advance(task, steps)
 
     def _live(self, *columns: "ProgressColumn") -> "Progress":
+        from rich.console import Console
         from rich.progress import Progress
 
         idle = self.quiet or not self.progress.is_terminal
-        return Progress(*columns, console=self.progress, transient=True, disable=idle)
+        # Before version 15, rich ends even a disabled display with an empty line.
+        console = Console(quiet=True) if idle else self.progress
+        return Progress(*columns, console=console, transient=True, disable=idle)
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
