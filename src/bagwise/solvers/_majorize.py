@@ -48,20 +48,6 @@ class MajorizeResult(Certificate, Generic[Point]):
 
     x: Point
 
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate alone, without the point: what an estimator keeps."""
-        return Certificate(
-            objective=self.objective,
-            status=self.status,
-            n_iter=self.n_iter,
-            lower_bound=self.lower_bound,
-            residual=self.residual,
-            history=self.history,
-            solve_time=self.solve_time,
-            parts=self.parts,
-        )
-
 
 def majorize_minimize(
     problem: Majorizable[Point, Surrogate],

@@ -1,7 +1,7 @@
 """What every solver returns: a point, and the certificate that says how good it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import inf, nan
 
@@ -72,6 +72,11 @@ class Certificate:
         """The gap in units of ``max(1, |objective|)``."""
         return self.gap / max(1.0, abs(self.objective))
 
+    @property
+    def certificate(self) -> "Certificate":
+        """The certificate alone, without the arrays of a point: what an estimator keeps."""
+        return Certificate(**{part.name: getattr(self, part.name) for part in fields(Certificate)})
+
     @classmethod
     def total(cls, parts: Sequence["Certificate"]) -> "Certificate":
         """Certify a sum of independent problems: values add up, the worst status counts."""
@@ -99,18 +104,3 @@ class Result(Certificate):
     """
 
     x: NDArray[np.float64]
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate alone, without the arrays of the point: what an estimator keeps."""
-        return Certificate(
-            objective=self.objective,
-            status=self.status,
-            n_iter=self.n_iter,
-            lower_bound=self.lower_bound,
-            residual=self.residual,
-            history=self.history,
-            gap_history=self.gap_history,
-            solve_time=self.solve_time,
-            parts=self.parts,
-        )
