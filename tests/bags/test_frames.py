@@ -323,3 +323,17 @@ def test_groups_of_frames_equal_the_dictionary():
     bags = Bags.from_frame(frame)
     expected = grouped(range(10), ids.tolist())
     assert [bag[:, 0].tolist() for bag in bags] == list(expected.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_awkward_lists_are_not_copied(dtype):
+    ak = pytest.importorskip("awkward")
+    X = np.arange(12.0, dtype=dtype).reshape(6, 2)
+    offsets = ak.index.Index64(np.array([0, 2, 3, 6]))
+    flat = ak.contents.NumpyArray(X.ravel())
+    for vectors in (ak.contents.NumpyArray(X), ak.contents.RegularArray(flat, 2)):
+        lists = ak.Array(ak.contents.ListOffsetArray(offsets, vectors))
+        bags = Bags.from_arrow(lists)
+        assert np.shares_memory(bags.instances, X)
+        assert bags.sizes.tolist() == [2, 1, 3]
+        assert Bags.from_arrow(lists[1:])[0].tolist() == X[2:3].tolist()

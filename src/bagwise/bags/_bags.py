@@ -278,7 +278,7 @@ class Bags:
 
         Parameters
         ----------
-        column : pyarrow array, chunked array, or any object with the Arrow C interface
+        column : pyarrow array, chunked array, awkward array, or any object with an Arrow interface
             Of type list (or large list) of fixed-size lists (or of equally long lists) of float32
             or float64, without nulls. A column in one chunk is not copied.
         **aligned

@@ -156,6 +156,8 @@ def unwrap_arrow(column: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def _one_array(pa: Any, column: Any) -> Any:
+    if hasattr(column, "__arrow_array__") and not hasattr(column, "__arrow_c_stream__"):
+        column = pa.array(column)  # as awkward has it
     if isinstance(column, pa.Array):
         return column
     if not isinstance(column, pa.ChunkedArray):
