@@ -1,7 +1,7 @@
 """What support vector machines on bags share: a kernel expansion over instances."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from bagwise.solvers import Certificate, SVMDualResult, constant_svm, solve_svm_
 class KernelMachine(BagClassifier):
     """Base of classifiers whose instance score is a sum of kernels: sum_r c_r k(s_r, x).
 
-    The rows ``s_r`` are ``support_vectors_``, the factors ``dual_coef_``. Subclasses hold the
-    parameters ``C, kernel, gamma, degree, coef0, class_weight, tol, max_iter, n_jobs``.
+    The rows ``s_r`` are ``support_vectors_``, the factors ``dual_coef_``.
     """
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
@@ -36,6 +35,48 @@ class KernelMachine(BagClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
     }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_weight: Any = None,
+        tol: float = 1e-6,
+        max_iter: int = 10_000_000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled bags.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels)
+            Labels, or an indicator matrix of label lists.
+        sample_weight : array-like of shape (n_bags,), optional
+            Weights of the bags; weight 2 is the same as having the bag twice.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
 
     def _resolve_kernel(self, bags: Bags, bag_weight: NDArray[np.float64]) -> InstanceKernel:
         """Return the kernel with its numbers settled; a weight counts as a repetition."""

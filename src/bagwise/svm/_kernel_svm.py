@@ -1,6 +1,6 @@
 """Support vector machine with the normalised set kernel between bags (Gärtner et al. 2002)."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,35 +128,18 @@ class MIKernelSVM(KernelMachine):
         max_iter: int = 10_000_000,
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            class_weight=class_weight,
+            tol=tol,
+            max_iter=max_iter,
+            n_jobs=n_jobs,
+        )
         self.normalization = normalization
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from labelled bags.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,) or (n_bags, n_labels)
-            Labels, or an indicator matrix of label lists.
-        sample_weight : array-like of shape (n_bags,), optional
-            Weights of the bags; weight 2 is the same as having the bag twice.
-
-        Returns
-        -------
-        self : MIKernelSVM
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
 
     def _learn(
         self,

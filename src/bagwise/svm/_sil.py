@@ -1,6 +1,6 @@
 """Single-instance learning: every instance takes the label of its bag."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,48 +100,6 @@ class SIL(KernelMachine):
     >>> bool((model.key_instances(bags[1::2]) >= 1).all())
     True
     """
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        class_weight: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 10_000_000,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from labelled bags.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,) or (n_bags, n_labels)
-            Labels, or an indicator matrix of label lists.
-        sample_weight : array-like of shape (n_bags,), optional
-            Weights of the bags; weight 2 is the same as having the bag twice.
-
-        Returns
-        -------
-        self : SIL
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
 
     def _learn(
         self,
