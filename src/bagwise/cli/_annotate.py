@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import check_writable, csv_text, write_text
+from bagwise.cli._files import check_writable, csv_text, hand_over
 from bagwise.cli._models import FittedModel, find_model, make_model, scaling_text, with_scaling
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
@@ -108,33 +108,30 @@ def run_annotate(
         output.note(f"Right: {accuracy:.1%} of the instances whose label is known")
     rows = _rows(data, names, labels)
     text = csv_text(["bag", "instance", "name", "label", "score"], rows)
-    if target is not None:
-        write_text(target, text)
-        output.note(f"Wrote {target}")
-    if target is None or output.as_json:
-        keys = ("bag", "instance", "name", "label", "score")
-        output.result(
-            text,
-            {
-                "command": "annotate",
-                "seed": seed,
-                "data": data.as_json(),
-                "model": {
-                    "name": cls.__name__,
-                    "parameters": json_value(given),
-                    "scaled": scale,
-                },
-                "reject": reject,
-                "any_label": any_label,
-                "labels": labels,
-                "named": n_named,
-                "rejected": n_rejected,
-                "instance_accuracy": accuracy,
-                "instances": [dict(zip(keys, row, strict=True)) for row in rows],
-                "certificate": certificate_json(fitted.result_),
-                "output": None if target is None else str(target),
+    keys = ("bag", "instance", "name", "label", "score")
+    hand_over(
+        output,
+        target,
+        text,
+        {
+            "command": "annotate",
+            "seed": seed,
+            "data": data.as_json(),
+            "model": {
+                "name": cls.__name__,
+                "parameters": json_value(given),
+                "scaled": scale,
             },
-        )
+            "reject": reject,
+            "any_label": any_label,
+            "labels": labels,
+            "named": n_named,
+            "rejected": n_rejected,
+            "instance_accuracy": accuracy,
+            "instances": [dict(zip(keys, row, strict=True)) for row in rows],
+            "certificate": certificate_json(fitted.result_),
+        },
+    )
 
 
 def _check_scores_instances(estimator: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import check_writable, csv_text, write_text
+from bagwise.cli._files import check_writable, csv_text, hand_over
 from bagwise.cli._models import find_model, make_model, scaling_text, with_scaling
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
@@ -93,32 +93,29 @@ def run_cluster(
     ]
     head = ["bag", "cluster", *([] if keys is None else ["key instance"])]
     text = csv_text(head, rows)
-    if target is not None:
-        write_text(target, text)
-        output.note(f"Wrote {target}")
-    if target is None or output.as_json:
-        output.result(
-            text,
-            {
-                "command": "cluster",
-                "seed": seed,
-                "data": data.as_json(),
-                "model": {
-                    "name": cls.__name__,
-                    "parameters": json_value(given),
-                    "scaled": scale,
-                },
-                "clusters": sizes,
-                "accuracy": accuracy,
-                "nmi": nmi,
-                "bags": [
-                    {"bag": row[0], "cluster": row[1], "key": None if keys is None else keys[i]}
-                    for i, row in enumerate(rows)
-                ],
-                "certificate": certificate_json(result),
-                "output": None if target is None else str(target),
+    hand_over(
+        output,
+        target,
+        text,
+        {
+            "command": "cluster",
+            "seed": seed,
+            "data": data.as_json(),
+            "model": {
+                "name": cls.__name__,
+                "parameters": json_value(given),
+                "scaled": scale,
             },
-        )
+            "clusters": sizes,
+            "accuracy": accuracy,
+            "nmi": nmi,
+            "bags": [
+                {"bag": row[0], "cluster": row[1], "key": None if keys is None else keys[i]}
+                for i, row in enumerate(rows)
+            ],
+            "certificate": certificate_json(result),
+        },
+    )
 
 
 def _keys(estimator: Any, last: Any, data: LoadedData) -> list[int] | None:

@@ -4,12 +4,12 @@ import csv
 import io
 import secrets
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bagwise.cli._output import CommandError
+from bagwise.cli._output import CommandError, Output
 
 
 def check_writable(path: Path, option: str = "--output") -> None:
@@ -47,6 +47,27 @@ def write_text(path: Path, text: str) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def hand_over(output: Output, target: Path | None, table: str, data: Mapping[str, Any]) -> None:
+    """Write a table to its file, or print it; with ``--json`` print the object that says it.
+
+    Parameters
+    ----------
+    output : Output
+        Where the command writes.
+    target : Path or None
+        The file, if the user named one.
+    table : str
+        The result as CSV.
+    data : mapping
+        The result as JSON; the name of the file is added to it.
+    """
+    if target is not None:
+        write_text(target, table)
+        output.note(f"Wrote {target}")
+    if target is None or output.as_json:
+        output.result(table, {**data, "output": None if target is None else str(target)})
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

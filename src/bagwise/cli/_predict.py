@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import check_writable, csv_text, write_text
+from bagwise.cli._files import check_writable, csv_text, hand_over
 from bagwise.cli._models import FittedModel, check_width, load_model
 from bagwise.cli._output import Output, bad_input, json_value
 from bagwise.cli._words import count
@@ -63,32 +63,29 @@ def run_predict(output: Output, path: Path, request: DataRequest, target: Path |
     metric, value = quality(model, data, predicted, scores)
     if value is not None:
         output.note(f"{metric}: {value:.1%} of {count(len(names), 'bag')}".capitalize())
-    if target is not None:
-        write_text(target, text)
-        output.note(f"Wrote {target}")
-    if target is None or output.as_json:
-        output.result(
-            text,
-            {
-                "command": "predict",
-                "model": {"name": model.name, "path": str(path)},
-                "data": data.as_json(),
-                "classes": labels if model.multilabel_ else json_value(model.classes_),
-                "accuracy": value,
-                "metric": metric,
-                "bags": [
-                    {
-                        "bag": name,
-                        "predicted": json_value(answer),
-                        "score": float(row)
-                        if scores.ndim == 1
-                        else dict(zip(labels, row.tolist(), strict=True)),
-                    }
-                    for name, answer, row in zip(names, answers, scores, strict=True)
-                ],
-                "output": None if target is None else str(target),
-            },
-        )
+    hand_over(
+        output,
+        target,
+        text,
+        {
+            "command": "predict",
+            "model": {"name": model.name, "path": str(path)},
+            "data": data.as_json(),
+            "classes": labels if model.multilabel_ else json_value(model.classes_),
+            "accuracy": value,
+            "metric": metric,
+            "bags": [
+                {
+                    "bag": name,
+                    "predicted": json_value(answer),
+                    "score": float(row)
+                    if scores.ndim == 1
+                    else dict(zip(labels, row.tolist(), strict=True)),
+                }
+                for name, answer, row in zip(names, answers, scores, strict=True)
+            ],
+        },
+    )
 
 
 def label_texts(output: Output, model: FittedModel, data: LoadedData) -> list[str]:
