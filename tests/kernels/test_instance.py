@@ -1,5 +1,6 @@
 """Instance kernels against their formulas, written as loops over pairs."""
 
+import re
 import warnings
 
 import numpy as np
@@ -8,7 +9,9 @@ import scipy.sparse as sp
 from sklearn.svm import SVC
 
 import bagwise.kernels._instance as instance
+import bagwise.kernels._rows as rows
 from bagwise.kernels import InstanceKernel, resolve_gamma
+from bagwise.kernels._gamma import is_gamma_rule
 
 KERNELS = [
     InstanceKernel("linear"),
@@ -16,6 +19,8 @@ KERNELS = [
     InstanceKernel("poly", gamma=0.3, degree=1, coef0=0.5),
     InstanceKernel("poly", gamma=0.01, degree=2.5, coef0=3.0),
     InstanceKernel("rbf", gamma=0.2),
+    InstanceKernel("laplacian", gamma=0.2),
+    InstanceKernel("cosine"),
 ]
 
 
@@ -29,6 +34,8 @@ def _pairs(kernel, A, B):
         "linear": lambda x, y: x @ y,
         "poly": lambda x, y: (kernel.gamma * (x @ y) + kernel.coef0) ** kernel.degree,
         "rbf": lambda x, y: np.exp(-kernel.gamma * ((x - y) ** 2).sum()),
+        "laplacian": lambda x, y: np.exp(-kernel.gamma * abs(x - y).sum()),
+        "cosine": lambda x, y: x @ y / (np.sqrt((x @ x) * (y @ y)) or 1.0),
     }
     A, B = np.asarray(A, np.float64), np.asarray(B, np.float64)
     return np.array([[formulas[kernel.name](x, y) for y in B] for x in A])
@@ -43,7 +50,7 @@ def _data(n, d=4, seed=0, dtype=np.float64, density=1.0):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(instance, "BLOCK", 8)
-    monkeypatch.setattr(instance, "_PASS_ENTRIES", 20)
+    monkeypatch.setattr(rows, "_PASS_ENTRIES", 20)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=kernel_name)
@@ -157,7 +164,7 @@ def test_kernels_are_values():
 
 
 def test_errors_say_what_is_wrong():
-    with pytest.raises(ValueError, match=r"one of \['linear', 'poly', 'rbf'\] or a callable"):
+    with pytest.raises(ValueError, match=r"must be one of \[.*'poly', 'rbf'\] or a callable"):
         InstanceKernel("gauss")
     with pytest.raises(ValueError, match=r"same number of features. Got 3 and 2"):
         InstanceKernel("linear").gram(np.ones((2, 3)), np.ones((2, 2)))
@@ -242,6 +249,63 @@ def test_gamma_of_values_whose_squares_overflow_is_refused(rule, layout):
     X = np.array([[1e300, 0.0], [-1e300, 2.0], [3.0, 1e299]])
     with pytest.raises(ValueError, match=f"gamma='{rule}' needs instances.*: scale them"):
         resolve_gamma(rule, layout(X))
+
+
+@pytest.mark.parametrize("rule", ["scale", "median", "auto"])
+@pytest.mark.parametrize(
+    ("text", "factor"),
+    [("{}", 1.0), ("4*{}", 4.0), ("0.5 * {}", 0.5), (" 1e-2*{} ", 0.01), (".5*{}", 0.5)],
+)
+def test_gamma_rules_with_a_factor(rule, text, factor):
+    X = _data(30)
+    expected = factor * resolve_gamma(rule, X)
+    assert is_gamma_rule(text.format(rule))
+    np.testing.assert_allclose(resolve_gamma(text.format(rule), X), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1/d", 0.25), ("2/d", 0.5), ("0.5/d", 0.125), ("3. / d", 0.75)]
+)
+def test_gamma_over_the_number_of_features(text, expected):
+    assert is_gamma_rule(text)
+    assert resolve_gamma(text, np.ones((2, 4))) == expected
+
+
+def test_a_factor_times_the_gamma_of_constant_data():
+    assert resolve_gamma("4*scale", np.ones((3, 2))) == 4.0
+    assert resolve_gamma("4*median", np.ones((3, 2))) == 4.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "wide", "0*scale", "0/d", "-1*scale", "1/n", "scale*2", "2*3*scale", "2*1/d", "1/2/d",
+     "nan*scale", "inf/d", "1e999*auto", "Scale", "2/ds", "0.5"],
+)  # fmt: skip
+def test_what_is_no_rule_for_gamma(text):
+    assert not is_gamma_rule(text)
+    message = r'"scale", "median", "auto", .* "0.5\*scale", or .* "2/d". Got ' + re.escape(
+        repr(text)
+    )
+    with pytest.raises(ValueError, match=message):
+        resolve_gamma(text, np.ones((2, 2)))
+
+
+def test_numbers_are_no_rules():
+    for value in (0.5, 1, None, np.float64(2.0)):
+        assert not is_gamma_rule(value)
+
+
+def test_result_goes_where_it_is_wanted():
+    A, B = _data(20), _data(7, seed=1)
+    room = np.full((30, 40), -7.0)
+    kernel = InstanceKernel("rbf", gamma=0.3)
+    result = kernel.gram(A, out=room[5:25, 10:30])
+    assert np.shares_memory(result, room)
+    np.testing.assert_array_equal(room[5:25, 10:30], kernel.gram(A))
+    kernel.gram(A, B, out=room[:20, :7])
+    np.testing.assert_array_equal(room[:20, :7], kernel.gram(A, B))
+    with pytest.raises(ValueError, match=r"out must have shape \(20, 7\). Got \(20, 8\)"):
+        kernel.gram(A, B, out=room[:20, :8])
 
 
 def test_gamma_errors_say_what_is_wrong():

@@ -1,6 +1,7 @@
 """Instance kernels beside scikit-learn's on any input, and how far rounding can take them."""
 
 import threading
+from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
@@ -8,10 +9,17 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import (
+    cosine_similarity,
+    laplacian_kernel,
+    linear_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
 
 import bagwise.kernels._instance as instance
-from bagwise.kernels import InstanceKernel, resolve_gamma
+import bagwise.kernels._rows as rows
+from bagwise.kernels import InstanceKernel, resolve_gamma, set_gram, set_self
 
 BLOCK = 5
 FORMS = {
@@ -25,8 +33,10 @@ FORMS = {
 }
 
 
+@contextmanager
 def _small_blocks():
-    return mock.patch.multiple(instance, BLOCK=BLOCK, _PASS_ENTRIES=11)
+    with mock.patch.object(instance, "BLOCK", BLOCK), mock.patch.object(rows, "_PASS_ENTRIES", 11):
+        yield
 
 
 def _rows(draw, n, d, dtype):
@@ -55,7 +65,12 @@ def sides(draw):
 def kernels(draw):
     """Return a kernel and scikit-learn's function for it."""
     gamma = draw(st.sampled_from([0.05, 0.5, 2.0]))
-    name = draw(st.sampled_from(["linear", "poly", "rbf"]))
+    name = draw(st.sampled_from(["linear", "poly", "rbf", "laplacian", "cosine"]))
+    if name == "cosine":
+        return InstanceKernel("cosine"), cosine_similarity
+    if name == "laplacian":
+        kernel = InstanceKernel("laplacian", gamma=gamma)
+        return kernel, lambda A, B: laplacian_kernel(A, B, gamma=gamma)
     if name == "linear":
         return InstanceKernel("linear"), linear_kernel
     if name == "rbf":
@@ -91,7 +106,7 @@ def test_one_side_is_symmetric_and_agrees_with_two(two_sides, kernel_and_peer):
         diagonal = kernel.diagonal(a)
     np.testing.assert_array_equal(own, own.T)
     np.testing.assert_array_equal(own.diagonal(), diagonal)
-    if kernel.name == "rbf":
+    if kernel.name in ("rbf", "laplacian"):
         assert (diagonal == 1.0).all()
         assert (own >= 0.0).all()
         assert (own <= 1.0).all()
@@ -126,21 +141,71 @@ def test_threads_do_not_change_a_bit(two_sides, kernel_and_peer):
                 np.testing.assert_array_equal(kernel.gram(a, other, n_threads=n_threads), one)
 
 
+def _exact_gaussian(gamma, A, B):
+    A, B = A.astype(np.longdouble), B.astype(np.longdouble)
+    return np.exp(-gamma * ((A[:, None] - B[None]) ** 2).sum(-1))
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("d", [2, 30])
 @pytest.mark.parametrize("shift", [0.0, 1e2, 1e4, 1e6])
-def test_gaussian_loses_as_much_as_its_squared_norms_do(dtype, d, shift):
+def test_sparse_gaussian_loses_as_much_as_its_squared_norms_do(dtype, d, shift):
     """Distances come from norms and products, so they are as exact as these."""
     X = (shift + np.random.default_rng(0).normal(size=(40, d))).astype(dtype)
     gamma = 1.0 / d
-    gram = InstanceKernel("rbf", gamma=gamma).gram(X, X.copy())
-    exact = X.astype(np.longdouble)
-    expected = np.exp(-gamma * ((exact[:, None] - exact[None]) ** 2).sum(-1))
-    norms = (exact**2).sum(1)
+    gram = InstanceKernel("rbf", gamma=gamma).gram(sp.csr_array(X), sp.csr_array(X))
+    norms = (X.astype(np.longdouble) ** 2).sum(1)
     eps = np.finfo(dtype).eps
     allowed = eps * (4.0 + (d + 8.0) * gamma * (norms[:, None] + norms[None]))
-    assert (np.abs(gram - expected) <= allowed).all()
+    assert (np.abs(gram - _exact_gaussian(gamma, X, X)) <= allowed).all()
     assert ((gram >= 0.0) & (gram <= 1.0)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [2, 30])
+@pytest.mark.parametrize("shift", [0.0, 1.0, 3.0, 1e2, 1e4, 1e6])
+def test_dense_gaussian_does_not_depend_on_the_origin(dtype, d, shift):
+    """Rows are moved to their centre where that matters, so their spread alone counts."""
+    rng = np.random.default_rng(0)
+    A = (shift + rng.normal(size=(40, d))).astype(dtype)
+    B = (shift + rng.normal(size=(30, d))).astype(dtype)
+    gamma = 1.0 / d
+    kernel = InstanceKernel("rbf", gamma=gamma)
+    allowed = 200.0 * np.finfo(dtype).eps
+    coef = np.eye(30)
+    with _small_blocks():
+        for sides in ((A, B), (A, A), (B, A), (A, B[:1]), (A[:1], B)):
+            assert np.abs(kernel.gram(*sides) - _exact_gaussian(gamma, *sides)).max() <= allowed
+        own = kernel.gram(A)
+        np.testing.assert_array_equal(own, own.T)
+        assert np.abs(own - _exact_gaussian(gamma, A, A)).max() <= allowed
+        expansion = kernel.expand(A, B, coef)
+        assert np.abs(expansion - _exact_gaussian(gamma, A, B)).max() <= allowed
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gaussian_sums_over_bags_do_not_depend_on_the_origin(dtype):
+    X = (1e3 + np.random.default_rng(0).normal(size=(60, 5))).astype(dtype)
+    starts, stops = np.array([0, 7, 30]), np.array([7, 30, 60])
+    kernel = InstanceKernel("rbf", gamma=0.2)
+    exact = _exact_gaussian(0.2, X, X)
+    bags = list(zip(starts, stops, strict=True))
+    sums = [[exact[a:b, c:d].sum() for c, d in bags] for a, b in bags]
+    tolerance = 100.0 * np.finfo(dtype).eps
+    expected = np.array(sums, np.float64)
+    np.testing.assert_allclose(set_gram(kernel, X, starts, stops), expected, rtol=tolerance)
+    inside = set_self(kernel, X, starts, stops)
+    np.testing.assert_allclose(inside, expected.diagonal(), rtol=tolerance)
+
+
+def test_gaussian_of_two_clusters_far_apart_and_far_from_the_origin():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(20, 3)) + 1e5, rng.normal(size=(20, 3)) - 1e5])
+    gram = InstanceKernel("rbf", gamma=0.3).gram(X[:20], X[20:])
+    np.testing.assert_array_equal(gram, 0.0)
+    for part in (X[:20], X[20:]):
+        gram = InstanceKernel("rbf", gamma=0.3).gram(X, part)
+        assert np.abs(gram - _exact_gaussian(0.3, X, part)).max() < 1e-13
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

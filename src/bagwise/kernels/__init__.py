@@ -1,6 +1,43 @@
-"""Kernels between instances, and kernels between bags built on them."""
+"""Kernels between instances, kernels and distances between bags, low-rank maps."""
 
-from bagwise.kernels._instance import InstanceKernel, resolve_gamma
+from bagwise.kernels._checks import check_psd
+from bagwise.kernels._formulas import FORMULAS
+from bagwise.kernels._fourier_map import FourierMap, random_fourier
+from bagwise.kernels._gamma import is_gamma_rule, resolve_gamma
+from bagwise.kernels._graph import BagGraphs, bag_edges, clique_weights, graph_gram, graph_norms
+from bagwise.kernels._images import ImageSource, fill_means, image_gram
+from bagwise.kernels._instance import InstanceKernel
+from bagwise.kernels._landmark_maps import (
+    LandmarkMap,
+    cholesky_features,
+    nystroem,
+    pivoted_cholesky,
+)
 from bagwise.kernels._set import normalise_set_gram, set_gram, set_self
+from bagwise.kernels._statistic import bag_statistics
 
-__all__ = ["InstanceKernel", "normalise_set_gram", "resolve_gamma", "set_gram", "set_self"]
+__all__ = [
+    "FORMULAS",
+    "BagGraphs",
+    "FourierMap",
+    "ImageSource",
+    "InstanceKernel",
+    "LandmarkMap",
+    "bag_edges",
+    "bag_statistics",
+    "check_psd",
+    "cholesky_features",
+    "clique_weights",
+    "fill_means",
+    "graph_gram",
+    "graph_norms",
+    "image_gram",
+    "is_gamma_rule",
+    "normalise_set_gram",
+    "nystroem",
+    "pivoted_cholesky",
+    "random_fourier",
+    "resolve_gamma",
+    "set_gram",
+    "set_self",
+]

@@ -281,7 +281,8 @@ def _list_norms(kernel: InstanceKernel, side: _Side, dtype: "np.dtype[Any]") -> 
     out = np.empty(side.length, dtype)
     for rows in slices(side.length, BLOCK):
         checkpoint()
-        out[rows] = kernel.norms(side.matrix[side.index(rows)], dtype)
+        index = side.index(rows)
+        out[rows] = kernel.norms(side.matrix[index], dtype, index)
     return out
 
 

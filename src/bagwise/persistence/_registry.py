@@ -77,18 +77,47 @@ def _check_classes(state: Mapping[str, Any], at: Scope) -> None:
     at.child("classes_").bind("n_outputs", n_outputs)
 
 
-def _kernel_machine(support_size: str) -> dict[str, Field]:
+#: The decision function of `KernelMachine`: which of these are there depends on the kernel.
+_EXPANSION: dict[str, Field] = {
+    "support_vectors_": Optional(Matrix("n_support", "n_features")),
+    "dual_coef_": Optional(Array(shape=("n_outputs", "n_support"), itemsizes=(8,))),
+    "coef_": Optional(Array(shape=("n_outputs", "n_weights"), itemsizes=(8,))),
+    "fourier_weights_": Optional(Array(shape=("n_features", "n_weights"), itemsizes=(8,))),
+    "fourier_offset_": Optional(Array(shape=("n_weights",), itemsizes=(8,))),
+    "gamma_": Optional(Number(gt=0)),
+}
+
+
+def _kernel_machine(support_size: str = "n_support") -> dict[str, Field]:
     """Return the state of `KernelMachine`; what ``support_`` counts is up to the subclass."""
     return {
         **_INPUT,
         **_CLASSES,
-        "support_vectors_": Matrix("n_support", "n_features"),
-        "support_": Array(kinds="i", shape=(support_size,), itemsizes=(8,), ge=0),
-        "dual_coef_": Array(shape=("n_outputs", "n_support"), itemsizes=(8,)),
+        **_EXPANSION,
+        "support_": Optional(Array(kinds="i", shape=(support_size,), itemsizes=(8,), ge=0)),
         "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
-        "gamma_": Number(gt=0),
         "result_": CertificateField(),
     }
+
+
+def _check_machine(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that the attributes make a decision function: one, and a whole one."""
+    _check_classes(state, at)
+    if ("coef_" in state) == ("dual_coef_" in state):
+        at.child("coef_").fail("must be there, or dual_coef_, and not both")
+    if "dual_coef_" in state:
+        if "support_vectors_" in state:
+            return
+        if "support_" not in state:
+            at.child("dual_coef_").fail("must come with support_vectors_ or support_")
+        at.child("support_").bind("n_support", len(state["support_"]))
+        if (state["support_"] >= at.sizes["n_features"]).any():
+            at.child("support_").fail("must count columns of the kernel matrix")
+        return
+    if ("fourier_weights_" in state) != ("fourier_offset_" in state):
+        at.child("fourier_weights_").fail("must come together with fourier_offset_")
+    if "fourier_weights_" not in state:
+        at.child("coef_").bind("n_weights", at.sizes["n_features"])
 
 
 #: A scaler has NaN for a feature that is all NaN, so these need not be finite.
@@ -118,8 +147,14 @@ def _entry(path: str, state: Mapping[str, Field], **rest: Any) -> tuple[str, Ent
 #: Key in the file -> how the class is stored. Keys are public import paths and never change.
 REGISTRY: Mapping[str, Entry] = dict(
     [
-        _entry("bagwise.svm.SIL", _kernel_machine("n_support"), check=_check_classes),
-        _entry("bagwise.svm.MIKernelSVM", _kernel_machine("n_support_bags"), check=_check_classes),
+        *(
+            _entry(f"bagwise.svm.{name}", _kernel_machine(), check=_check_machine)
+            for name in ("SIL", "MISVM", "miSVM")
+        ),
+        *(
+            _entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)
+            for name in ("MIKernelSVM", "LabelMeanSVM")
+        ),
         _entry(
             "bagwise.preprocessing.InstanceTransformer",
             {**_INPUT, "transformer_": Nested()},

@@ -1,8 +1,9 @@
 """Compiled loops of the SVM dual: pair steps, products with few rows of the Gram matrix.
 
-Everywhere ``v`` is ``sign * target - gram @ (sign * alpha)``, and ``beta = sign * alpha`` lies in
-``[lower, upper]``. A row may grow where ``grow`` is 0 and shrink where ``shrink`` is 0; elsewhere
-these hold minus infinity, so that adding them takes the row out of a maximum.
+Everywhere ``v`` is ``sign * target - gram @ (sign * alpha)``, less what a ridge takes off, and
+``beta = sign * alpha`` lies in ``[lower, upper]``. A row may grow where ``grow`` is 0 and shrink
+where ``shrink`` is 0; elsewhere these hold minus infinity, so that adding them takes the row out of
+a maximum.
 """
 
 from typing import Any
@@ -54,7 +55,8 @@ def pair_steps(
     The first row is the one that most wants to grow, the second promises the largest decrease of
     the quadratic model along the pair. Returns the number of steps, the violation, the decrease of
     the objective, and whether the last step was lost in rounding. Curvatures below ``flat`` count
-    as ``flat``.
+    as ``flat``. ``diagonal`` is that of the quadratic form; what it has above the diagonal of
+    ``gram`` is a ridge, which belongs to the form too.
     """
     n = v.shape[0]
     i, j, step, steps, decrease, lost = 0, 0, 0.0, 0, 0.0, False
@@ -111,6 +113,8 @@ def pair_steps(
             beta[i], beta[j], step = old_i, old_j, 0.0
             continue
         decrease += step * (v_i - v[j] - 0.5 * step * curvature_j)
+        v[i] -= step * (diagonal_i - np.float64(first[i]))
+        v[j] += step * (diagonal[j] - np.float64(gram[j, j]))
         grow[i] = 0.0 if beta[i] < upper[i] else -np.inf
         shrink[i] = 0.0 if beta[i] > lower[i] else -np.inf
         grow[j] = 0.0 if beta[j] < upper[j] else -np.inf

@@ -1,38 +1,55 @@
-"""What support vector machines on bags share: a kernel expansion over instances."""
+"""What support vector machines on bags share: a kernel between instances, exact or approximated."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags
-from bagwise.base import BagClassifier, Target, one_vs_rest
-from bagwise.kernels import InstanceKernel, resolve_gamma
-from bagwise.solvers import Certificate, SVMDualResult, constant_svm, solve_svm_dual
+from bagwise.bags import Bags, scan_max, segment_max
+from bagwise.base import BagClassifier, BagTags, Target, one_vs_rest
+from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, resolve_gamma
+from bagwise.solvers import Certificate
+from bagwise.svm._alternation import Alternation, alternate
+from bagwise.svm._embeddings import Embedding, embed, expand, needs_gamma
+from bagwise.svm._spaces import Solution, Space, constant_solution
+
+
+class GammaRule(StrOptions):
+    """A rule that makes a number out of the data, such as ``"scale"`` or ``"2/d"``."""
+
+    def __init__(self) -> None:
+        super().__init__({"scale", "auto", "median", "2/d", "0.5*median"})
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Tell whether it is such a rule."""
+        return isinstance(val, str) and is_gamma_rule(val)
 
 
 class KernelMachine(BagClassifier):
-    """Base of classifiers whose instance score is a sum of kernels: sum_r c_r k(s_r, x).
+    """Base of classifiers whose instance score is linear in the space of a kernel.
 
-    The rows ``s_r`` are ``support_vectors_``, the factors ``dual_coef_``.
+    Parameters that all of them have are described once, in the documentation of `SIL`.
     """
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
-        "gamma": [
-            StrOptions({"scale", "auto", "median"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
+        "kernel": [StrOptions({*FORMULAS, "precomputed"}), callable],
+        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
+        "approx": [StrOptions({"cholesky", "nystroem", "fourier"}), None],
+        "rank": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "cache_size": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
@@ -44,9 +61,13 @@ class KernelMachine(BagClassifier):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
         class_weight: Any = None,
+        cache_size: float = 1000.0,
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -54,9 +75,13 @@ class KernelMachine(BagClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.approx = approx
+        self.rank = rank
         self.class_weight = class_weight
+        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -78,48 +103,113 @@ class KernelMachine(BagClassifier):
         """
         return self._fit(X, y, sample_weight)
 
+    # -------------------------------------------------------------------------------- learning
+
     def _resolve_kernel(self, bags: Bags, bag_weight: NDArray[np.float64]) -> InstanceKernel:
         """Return the kernel with its numbers settled; a weight counts as a repetition."""
+        if not needs_gamma(self.kernel):
+            return self._make_kernel(1.0)
         row_weight = None
         if (bag_weight != bag_weight[0]).any():
             row_weight = np.repeat(bag_weight, bags.sizes)
-        gamma = resolve_gamma(self.gamma, bags.instances, row_weight)
-        return self._make_kernel(gamma)
+        return self._make_kernel(resolve_gamma(self.gamma, bags.instances, row_weight))
 
     def _make_kernel(self, gamma: float) -> InstanceKernel:
         return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
 
+    def _random_generator(self) -> np.random.Generator:
+        """Return the source of all that is random in a fit."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _embed(
+        self, bags: Bags, bag_weight: NDArray[np.float64], *, means: bool = False, **solver: Any
+    ) -> Embedding:
+        """Return where the instances live, with the means of bags if the method needs them.
+
+        Settings of the solver beyond ``tol`` go to the space.
+        """
+        return embed(
+            bags,
+            None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight),
+            approx=self.approx,
+            rank=self.rank,
+            rng=self._random_generator(),
+            means=means,
+            cache_bytes=int(self.cache_size * 1e6),
+            solver={"tol": self.tol, **solver},
+            owner=type(self).__name__,
+        )
+
     def _solve_outputs(
-        self, gram: NDArray[Any], target: Target, cost: NDArray[np.float64]
-    ) -> list[SVMDualResult]:
-        """Solve the SVM of each output on one Gram matrix, whose rows are those of the target."""
+        self, space: Space, target: Target, solve: Callable[[int], Solution]
+    ) -> list[Solution]:
+        """Solve the problem of each output; a label that no bag or every bag has is constant."""
 
-        def solve(output: int) -> SVMDualResult:
+        def solve_one(output: int) -> Solution:
             sign = target.signs[:, output]
-            if (sign == sign[0]).all():  # a label that no bag or every bag has
-                return constant_svm(sign)
-            return solve_svm_dual(gram, sign, cost[:, output], tol=self.tol, max_iter=self.max_iter)
+            if (sign == sign[0]).all():
+                return constant_solution(space.n_instances, float(sign[0]))
+            return solve(output)
 
-        return one_vs_rest(solve, target.n_outputs, self.n_jobs)
+        return one_vs_rest(solve_one, target.n_outputs, self.n_jobs)
 
-    def _fitted_expansion(
-        self,
-        instances: Any,
-        dual_coef: NDArray[np.float64],
-        results: list[SVMDualResult],
-        kernel: InstanceKernel,
-    ) -> dict[str, Any]:
-        """Return the fitted attributes; rows without a factor are left out."""
-        rows = np.flatnonzero(dual_coef.any(axis=0))
+    def _alternate_outputs(
+        self, space: Space, target: Target, problem: Callable[[int], Alternation]
+    ) -> list[Solution]:
+        """Solve by alternation the problem of each output, from ``n_init`` starts."""
+        n_init = getattr(self, "n_init", 1)
+        seeds = np.zeros(target.n_outputs, np.int64)
+        if n_init > 1:
+            seeds = self._random_generator().integers(2**31, size=target.n_outputs)
+
+        def solve(output: int) -> Solution:
+            return alternate(
+                problem(output),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_init=n_init,
+                rng=np.random.default_rng(seeds[output]),
+            )
+
+        return self._solve_outputs(space, target, solve)
+
+    def _fitted(self, embedding: Embedding, solutions: list[Solution]) -> dict[str, Any]:
+        """Return the fitted attributes."""
+        return {**self._fitted_parts(solutions), **embedding.attributes(solutions)}
+
+    @staticmethod
+    def _fitted_parts(solutions: list[Solution]) -> dict[str, Any]:
+        """Return the fitted attributes that do not depend on the kernel."""
         return {
-            "support_vectors_": instances[rows],
-            "dual_coef_": np.ascontiguousarray(dual_coef[:, rows]),
-            "intercept_": np.array([result.intercept for result in results]),
-            "gamma_": kernel.gamma,
-            "result_": Certificate.total([result.certificate for result in results]),
+            "intercept_": np.array([solution.intercept for solution in solutions]),
+            "result_": Certificate.total([solution.certificate for solution in solutions]),
         }
 
+    # -------------------------------------------------------------------------------- scoring
+
     def _expand(self, bags: Bags) -> NDArray[np.float64]:
-        """Return sum_r c_r k(s_r, x) for every instance, of shape (n_instances, n_outputs)."""
-        kernel = self._make_kernel(self.gamma_)
-        return kernel.expand(bags.instances, self.support_vectors_, self.dual_coef_)
+        """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
+        return expand(self, bags.instances)
+
+    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        return self._expand(bags) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class MaxRuleMachine(KernelMachine):
+    """Base of machines that score a bag as its best instance."""
+
+    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        if hasattr(self, "coef_") and not hasattr(self, "fourier_weights_"):
+            matrix, starts, stops = bags.segments
+            best, _ = scan_max(matrix, self.coef_, starts, stops, intercept=self.intercept_)
+            return best.astype(np.float64, copy=False)
+        offsets = bags.offsets
+        return segment_max(self._instance_outputs(bags), offsets[:-1], offsets[1:])
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(max_rule=True)

@@ -1,18 +1,12 @@
 """Support vector machine with the normalised set kernel between bags (Gärtner et al. 2002)."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bagwise._compat import StrOptions
-from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagTags, Target
-from bagwise.kernels import normalise_set_gram, set_gram, set_self
-from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.base import BagTags
+from bagwise.svm._bag_kernel_machine import BagKernelMachine
 
 
-class MIKernelSVM(KernelMachine):
+class MIKernelSVM(BagKernelMachine):
     r"""Support vector machine with the normalised set kernel: bags compared by all their pairs.
 
     With a kernel :math:`k` between instances, bags are compared by
@@ -43,22 +37,30 @@ class MIKernelSVM(KernelMachine):
         ``"average"`` and the RBF kernel.
     normalization : {"average", "feature_space"}
         What the sum over pairs is divided by; see above.
-    kernel : {"rbf", "linear", "poly"} or callable
-        Kernel between instances; a callable takes two matrices and returns theirs.
-    gamma : {"scale", "auto", "median"} or float
-        Width of the RBF and factor of the polynomial kernel: ``"scale"`` is 1 / (n_features x
-        variance of all values), ``"auto"`` is 1 / n_features, ``"median"`` is 1 / median of the
-        squared distances.
+    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
+        Kernel between instances, as in `SIL`. With ``"precomputed"`` the input is the kernel
+        between *bags*: in ``fit`` a square matrix, later one row for each bag and one column for
+        each training bag.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the kernel, as in `SIL`.
     degree : int
         Degree of the polynomial kernel.
     coef0 : float
         Constant of the polynomial kernel.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Low-rank map in place of the kernel, as in `SIL`.
+    rank : int
+        Rank of that map.
     class_weight : dict, "balanced" or None
         Weights of the classes: what every bag of the class weighs.
+    cache_size : float
+        Megabytes for a kernel matrix between instances; this method forms none.
     tol : float
         Largest violation of the optimality conditions at which the solver stops.
     max_iter : int
         Most iterations of the solver.
+    random_state : int, RandomState or None
+        Of the random maps; without one of these nothing is random.
     n_jobs : int or None
         Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
 
@@ -68,16 +70,18 @@ class MIKernelSVM(KernelMachine):
         The labels.
     multilabel_ : bool
         Whether it was fitted on label lists.
-    support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
-        Instances of the bags that carry the decision function.
     support_ : ndarray of int of shape (n_support_bags,)
-        Which training bags they are; bags of weight 0 are not counted.
+        Which training bags carry the decision function; bags of weight 0 are not counted.
+    support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
+        The instances of these bags.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        The factor of each of these instances.
+        The factor of each of these instances; with ``"precomputed"`` of each of these bags.
+    coef_, fourier_weights_, fourier_offset_ : ndarray
+        The decision function as weights of features, as in `SIL`.
     intercept_ : ndarray of shape (n_outputs,)
         Constant of the decision function.
     gamma_ : float
-        The value of ``gamma`` in use.
+        The value of ``gamma`` in use, if the kernel has one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -89,6 +93,8 @@ class MIKernelSVM(KernelMachine):
 
     See Also
     --------
+    LabelMeanSVM : The same bags with the squared hinge.
+    MIGraphSVM : Instances that resemble each other share one vote.
     SIL : Labels instances by their bag instead of comparing bags.
 
     References
@@ -109,11 +115,6 @@ class MIKernelSVM(KernelMachine):
     1.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelMachine._parameter_constraints,
-        "normalization": [StrOptions({"average", "feature_space"})],
-    }
-
     def __init__(
         self,
         C: float = 1.0,
@@ -123,9 +124,13 @@ class MIKernelSVM(KernelMachine):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
         class_weight: Any = None,
+        cache_size: float = 1000.0,
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -134,61 +139,23 @@ class MIKernelSVM(KernelMachine):
             gamma=gamma,
             degree=degree,
             coef0=coef0,
+            approx=approx,
+            rank=rank,
             class_weight=class_weight,
+            cache_size=cache_size,
             tol=tol,
             max_iter=max_iter,
+            random_state=random_state,
             n_jobs=n_jobs,
         )
         self.normalization = normalization
-
-    def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
-    ) -> dict[str, Any]:
-        kernel = self._resolve_kernel(bags, bag_weight)
-        gram = set_gram(kernel, *bags.segments)
-        norm = bags.sizes.astype(np.float64)
-        if self.normalization == "feature_space":
-            norm = _positive_root(np.diagonal(gram))
-        normalise_set_gram(gram, norm, norm, out=gram)
-        results = self._solve_outputs(gram, target, self.C * cost_weight)
-        bag_coef = np.array([result.x for result in results]) * target.signs.T
-        support = np.flatnonzero(bag_coef.any(axis=0))
-        instance_coef = np.repeat(bag_coef[:, support] / norm[support], bags.sizes[support], axis=1)
-        return {
-            "support_": support,
-            **self._fitted_expansion(bags[support].instances, instance_coef, results, kernel),
-        }
-
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        offsets = bags.offsets
-        sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:])
-        if self.normalization == "average":
-            norm = bags.sizes.astype(np.float64)
-        else:
-            kernel = self._make_kernel(self.gamma_)
-            norm = _positive_root(set_self(kernel, *bags.segments))
-        return sums / norm[:, None] + self.intercept_
-
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        scores = self._expand(bags)
-        if self.normalization == "feature_space":
-            diagonal = self._make_kernel(self.gamma_).diagonal(bags.instances)
-            scores = scores / _positive_root(diagonal)[:, None]
-        return scores + self.intercept_
 
     def __bagwise_tags__(self) -> BagTags:
         from sklearn.svm import SVC
 
         # An instance of norm 1, as all are under the RBF kernel, is not changed by normalising it.
         keeps_kernel = self.normalization == "average" or self.kernel == "rbf"
-        return BagTags(supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None)
-
-
-def _positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return square roots, and 1 for a bag of norm 0, whose kernel values are all 0 anyway."""
-    roots = np.sqrt(np.maximum(squares, 0.0)).astype(np.float64)
-    return np.where(roots > 0, roots, 1.0)
+        return BagTags(
+            instance_scores=self.kernel != "precomputed",
+            supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None,
+        )

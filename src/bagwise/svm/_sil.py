@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags import Bags, segment_max
+from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
-from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.svm._kernel_machine import MaxRuleMachine
+from bagwise.svm._spaces import Rows, Solution
 
 
-class SIL(KernelMachine):
+class SIL(MaxRuleMachine):
     r"""Support vector machine on instances that inherit the label of their bag.
 
     The simplest thing that can be done, and the reference that multi-instance methods must beat.
@@ -30,22 +31,42 @@ class SIL(KernelMachine):
     ----------
     C : float
         Cost of margin violations.
-    kernel : {"rbf", "linear", "poly"} or callable
-        Kernel between instances; a callable takes two matrices and returns theirs.
-    gamma : {"scale", "auto", "median"} or float
-        Width of the RBF and factor of the polynomial kernel: ``"scale"`` is 1 / (n_features x
-        variance of all values), ``"auto"`` is 1 / n_features, ``"median"`` is 1 / median of the
-        squared distances.
+    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
+        Kernel between instances. ``"linear"``: :math:`\langle x, y \rangle`; ``"poly"``:
+        :math:`(\gamma \langle x, y \rangle + c_0)^p`; ``"rbf"``: :math:`\exp(-\gamma |x - y|^2)`;
+        ``"laplacian"``: :math:`\exp(-\gamma |x - y|_1)`; ``"chi2"``: :math:`\exp(-\gamma \sum_k
+        (x_k - y_k)^2 / (x_k + y_k))` for features that are not negative; ``"cosine"``: the linear
+        kernel of rows of length 1. A callable takes two matrices and returns theirs. With
+        ``"precomputed"`` the bags hold rows of the kernel matrix: in ``fit`` a square matrix
+        between all training instances, later one row for each instance and one column for each
+        training instance.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the RBF, polynomial, Laplacian and chi-squared kernels. ``"scale"`` is 1 /
+        (n_features x variance of all values), ``"auto"`` is 1 / n_features, ``"median"`` is 1 /
+        median of the squared distances; ``"2/d"`` is 2 / n_features, ``"0.5*median"`` half of
+        ``"median"``, and so on.
     degree : int
         Degree of the polynomial kernel.
     coef0 : float
         Constant of the polynomial kernel.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Replace the kernel by inner products of ``rank`` features, so that cost and memory grow only
+        linearly with the instances: a pivoted Cholesky factor, which takes the instances that
+        matter most; landmarks drawn at random; or random Fourier features (RBF and Laplacian
+        kernels). None, and always for the linear kernel: the kernel itself.
+    rank : int
+        Number of these features.
     class_weight : dict, "balanced" or None
         Weights of the classes: what every bag of the class weighs.
+    cache_size : float
+        Megabytes for the kernel matrix. One that is larger is not formed: as many of its rows as
+        fit are kept, the others computed when needed.
     tol : float
         Largest violation of the optimality conditions at which the solver stops.
     max_iter : int
         Most iterations of the solver.
+    random_state : int, RandomState or None
+        Of the random maps; without one of these nothing is random.
     n_jobs : int or None
         Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
 
@@ -56,15 +77,23 @@ class SIL(KernelMachine):
     multilabel_ : bool
         Whether it was fitted on label lists.
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
-        Instances that carry the decision function.
+        Instances that carry the decision function, or the landmarks. Not with the linear kernel,
+        random Fourier features or a given kernel matrix.
     support_ : ndarray of int of shape (n_support,)
-        Which training instances they are; those in bags of weight 0 are not counted.
+        Which training instances they are; those in bags of weight 0 are not counted. Not for
+        landmarks.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         Their factors.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        Weights of the features; with the linear kernel and with random Fourier features only.
+    fourier_weights_ : ndarray of shape (n_features_in_, rank)
+        Frequencies of the random Fourier features.
+    fourier_offset_ : ndarray of shape (rank,)
+        Their phases.
     intercept_ : ndarray of shape (n_outputs,)
         Constant of the decision function.
     gamma_ : float
-        The value of ``gamma`` in use.
+        The value of ``gamma`` in use, if the kernel has one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -76,14 +105,14 @@ class SIL(KernelMachine):
 
     See Also
     --------
+    miSVM : Corrects the labels of instances.
+    MISVM : Lets one instance stand for each positive bag.
     MIKernelSVM : Compares bags as sets instead of labelling their instances.
 
     Notes
     -----
     Instances of positive bags are not all positive, so the labels that this method learns from are
     wrong for many of them; the maximum then tends to call negative bags positive.
-
-    The kernel matrix of all instances is held in memory.
 
     Examples
     --------
@@ -108,23 +137,19 @@ class SIL(KernelMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        kernel = self._resolve_kernel(bags, bag_weight)
-        instances, sizes = bags.instances, bags.sizes
-        inherited = target.repeat(sizes)
-        cost = self.C * np.repeat(cost_weight, sizes, axis=0)
-        results = self._solve_outputs(kernel.gram(instances), inherited, cost)
-        dual_coef = np.array([result.x for result in results]) * inherited.signs.T
-        return {
-            "support_": np.flatnonzero(dual_coef.any(axis=0)),
-            **self._fitted_expansion(instances, dual_coef, results, kernel),
-        }
+        embedding = self._embed(bags, bag_weight, max_iter=self.max_iter)
+        space, every = embedding.space, np.arange(bags.n_instances)
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        return self._expand(bags) + self.intercept_
+        def solve(output: int) -> Solution:
+            return space.solve(
+                Rows(
+                    index=every,
+                    sign=np.repeat(target.signs[:, output], bags.sizes),
+                    cost=self.C * np.repeat(cost_weight[:, output], bags.sizes),
+                )
+            )
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        offsets = bags.offsets
-        return segment_max(self._instance_outputs(bags), offsets[:-1], offsets[1:])
+        return self._fitted(embedding, self._solve_outputs(space, target, solve))
 
     def __bagwise_tags__(self) -> BagTags:
         from sklearn.svm import SVC

@@ -139,25 +139,28 @@ def check_docstring(estimator: Any) -> None:
         for section in ("Parameters", "Attributes", "Examples")
         if f"{section}\n    {'-' * len(section)}\n" not in document
     ]
-    parameters = document.partition("    Attributes\n")[0]
+    parameters, _, attributes = document.partition("    Attributes\n")
+    explained = _names_explained(parameters)
     problems += [
         f"the parameter {name!r}"
         for name in estimator.get_params(deep=False)
-        if not any(
-            line.startswith("    ") and name in line.partition(" : ")[0].replace(",", " ").split()
-            for line in parameters.splitlines()
-            if " : " in line
-        )
+        if name not in explained
     ]
     bags, y = make_toy_bags()
-    attributes = document.partition("    Attributes\n")[2]
+    explained = _names_explained(attributes)
     problems += [
         f"the attribute {name!r}"
         for name in vars(fitted(estimator, bags, y))
-        if name.endswith("_") and f"    {name} : " not in attributes
+        if name.endswith("_") and name not in explained
     ]
     if hasattr(estimator, "predict") and ".. math::" not in document:
         problems.append("the objective (.. math::)")
     if problems:
         msg = f"The docstring of {type(estimator).__name__} lacks {', '.join(problems)}."
         raise AssertionError(msg)
+
+
+def _names_explained(section: str) -> set[str]:
+    """Return the names before a colon in lines such as ``C : float`` and ``low, high : float``."""
+    heads = (line.partition(" : ")[0] for line in section.splitlines() if " : " in line)
+    return {name for head in heads for name in head.replace(",", " ").split()}

@@ -1,0 +1,143 @@
+"""Bags as vectors of statistics of their instances.
+
+The statistic kernel of Gärtner, Flach, Kowalczyk and Smola (2002) is an ordinary kernel between
+these vectors; on minima and maxima it is the minimax kernel.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bagwise._threads import checkpoint
+from bagwise.bags import segment_max, segment_min
+from bagwise.kernels._instance import BLOCK, Matrix, canonical_rows, common_dtype, slices
+from bagwise.kernels._set import _Side
+
+_STATISTICS = ("mean", "mean_std", "minmax")
+_ENTRIES = 1 << 19  # stored entries of a sparse matrix that one step looks at
+
+
+def bag_statistics(
+    X: Matrix,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    statistic: str = "minmax",
+    *,
+    n_threads: int | None = None,
+) -> NDArray[Any]:
+    """Return one vector of statistics per bag.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_instances, n_features)
+        The instances, of which bags are ranges of rows. Entries that a sparse matrix does not
+        store are zeros like any other.
+    starts, stops : ndarray of int of shape (n_bags,)
+        Bag ``i`` is ``X[starts[i]:stops[i]]``. Bags may come in any order and overlap, but none may
+        be empty.
+    statistic : {"minmax", "mean", "mean_std"}
+        The minima of all features followed by their maxima; the means; the means followed by the
+        standard deviations (of the bag itself: divided by its size, and 0 for one instance).
+    n_threads : int or None
+        Number of threads; it does not change the result.
+
+    Returns
+    -------
+    ndarray of shape (n_bags, 2 * n_features), or (n_bags, n_features) for the means
+        In the precision of ``X``.
+
+    Notes
+    -----
+    The polynomial minimax kernel divides inner products of these vectors by the number of features
+    of an instance: ``InstanceKernel("poly", gamma=1 / n_features, coef0=1)``.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 2.0]])
+    >>> bag_statistics(X, np.array([0, 2]), np.array([2, 3]))
+    array([[0., 0., 1., 3.],
+           [2., 2., 2., 2.]])
+    """
+    if statistic not in _STATISTICS:
+        msg = (
+            f"The statistic of bag_statistics must be one of {list(_STATISTICS)}. "
+            f"Got {statistic!r}."
+        )
+        raise ValueError(msg)
+    X = canonical_rows(X)
+    side = _Side.of(X, starts, stops, None)
+    empty = np.flatnonzero(side.starts == side.stops)
+    if empty.size:
+        msg = f"bag_statistics needs bags with at least one instance. Bag {empty[0]} has none."
+        raise ValueError(msg)
+    dtype = common_dtype(X)
+    if statistic != "minmax":
+        return _moments(side, spread=statistic == "mean_std").astype(dtype, copy=False)
+    if sp.issparse(X):
+        return _sparse_extremes(side).astype(dtype, copy=False)
+    extremes = [
+        find(X, side.starts, side.stops, n_threads=n_threads) for find in (segment_min, segment_max)
+    ]
+    return np.hstack(extremes).astype(dtype, copy=False)
+
+
+def _moments(side: _Side, *, spread: bool) -> NDArray[np.float64]:
+    sums = side.feature_sums()
+    size = (side.stops - side.starts)[:, None]
+    mean: NDArray[np.float64] = (sums.toarray() if sp.issparse(sums) else sums) / size
+    if not spread:
+        return mean
+    squares = _sparse_squares(side, mean) if sp.issparse(side.matrix) else _squares(side, mean)
+    return np.hstack([mean, np.sqrt(squares / size)])
+
+
+def _squares(side: _Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of squared differences from the mean of each bag."""
+    out = np.zeros_like(mean)
+    for rows in slices(side.length, BLOCK):
+        checkpoint()
+        bags, bounds = side.bags(rows), side.bounds(rows)
+        block = side.matrix[side.index(rows)] - np.repeat(mean[bags], np.diff(bounds), axis=0)
+        block *= block
+        out[bags] += np.add.reduceat(block, bounds[:-1], axis=0)
+    return out
+
+
+def _sparse_squares(side: _Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    out, stored = np.zeros_like(mean), np.zeros(mean.shape, np.int64)
+    for place, values in _stored_entries(side):
+        np.add.at(out.reshape(-1), place, (values - mean.reshape(-1)[place]) ** 2)
+        np.add.at(stored.reshape(-1), place, 1)
+    zeros = (side.stops - side.starts)[:, None] - stored
+    return out + zeros * mean**2
+
+
+def _sparse_extremes(side: _Side) -> NDArray[np.float64]:
+    shape = (len(side.starts), side.matrix.shape[1])
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    stored = np.zeros(shape, np.int64)
+    for place, values in _stored_entries(side):
+        np.minimum.at(low.reshape(-1), place, values)
+        np.maximum.at(high.reshape(-1), place, values)
+        np.add.at(stored.reshape(-1), place, 1)
+    has_zero = stored < (side.stops - side.starts)[:, None]
+    np.minimum(low, 0.0, out=low, where=has_zero)
+    np.maximum(high, 0.0, out=high, where=has_zero)
+    return np.hstack([low, high])
+
+
+def _stored_entries(side: _Side) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield the stored entries of all bags in steps, each with its place in (bags x features)."""
+    matrix = side.matrix
+    begin = matrix.indptr[side.starts].astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(matrix.indptr[side.stops] - begin)])
+    for step in slices(int(bounds[-1]), _ENTRIES):
+        checkpoint()
+        entry = np.arange(step.start, step.stop)
+        bag = np.searchsorted(bounds, entry, side="right") - 1
+        entry += begin[bag] - bounds[bag]
+        place = bag * matrix.shape[1] + matrix.indices[entry]
+        yield place, matrix.data[entry].astype(np.float64)

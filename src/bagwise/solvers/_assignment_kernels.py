@@ -1,0 +1,175 @@
+"""Compiled steps over assignments: mixtures of Gram blocks, coordinate ascent, enumeration.
+
+An assignment ``choice`` holds one instance per bag, as a row of the instances' Gram matrix
+``inner``. With factors ``b`` of the bags and ``fixed``, what the fixed rows give to each instance,
+the form to maximise is ``|sum_i b_i phi_i + rest|^2``. ``values`` are the inner products of
+that sum with all instances: ``fixed + sum_i b_i inner[choice_i]``.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._jit import REASSOCIATE, compiled
+
+
+@compiled
+def add_chosen(
+    inner: NDArray[Any], choice: NDArray[np.int64], weight: float, out: NDArray[np.float64]
+) -> None:
+    """Add ``weight * inner[choice][:, choice]``."""
+    n = choice.shape[0]
+    for i in range(n):
+        source, destination = inner[choice[i]], out[i]
+        for j in range(n):
+            destination[j] += weight * source[choice[j]]
+
+
+@compiled(fastmath=REASSOCIATE)
+def chosen_times(
+    inner: NDArray[Any],
+    choice: NDArray[np.int64],
+    b: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write ``inner[choice][:, choice] @ b``."""
+    n = choice.shape[0]
+    for i in range(n):
+        row, total = inner[choice[i]], 0.0
+        for j in range(n):
+            total += row[choice[j]] * b[j]
+        out[i] = total
+
+
+@compiled(fastmath=REASSOCIATE)
+def mix_rows(
+    cross: NDArray[Any],
+    offsets: NDArray[np.int64],
+    marginal: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write, for each bag, the sum of its rows weighted by ``marginal``."""
+    n = cross.shape[1]
+    for i in range(offsets.shape[0] - 1):
+        total = out[i]
+        for k in range(n):
+            total[k] = 0.0
+        for j in range(offsets[i], offsets[i + 1]):
+            weight = marginal[j]
+            if weight != 0.0:
+                row = cross[j]
+                for k in range(n):
+                    total[k] += weight * row[k]
+
+
+@compiled(fastmath=REASSOCIATE)
+def begin_values(
+    inner: NDArray[Any],
+    choice: NDArray[np.int64],
+    b: NDArray[np.float64],
+    fixed: NDArray[np.float64],
+    values: NDArray[np.float64],
+) -> None:
+    """Write the values of an assignment."""
+    n = values.shape[0]
+    for j in range(n):
+        values[j] = fixed[j]
+    for i in range(choice.shape[0]):
+        factor = b[i]
+        if factor != 0.0:
+            row = inner[choice[i]]
+            for j in range(n):
+                values[j] += factor * row[j]
+
+
+@compiled(fastmath=REASSOCIATE)
+def _move(
+    inner: NDArray[Any], old: int, new: int, factor: float, values: NDArray[np.float64]
+) -> None:
+    before, after = inner[old], inner[new]
+    for j in range(values.shape[0]):
+        values[j] += factor * (after[j] - before[j])
+
+
+@compiled
+def _best(
+    inner: NDArray[Any], first: int, last: int, now: int, b: float, values: NDArray[np.float64],
+    slack: float,
+) -> int:  # fmt: skip
+    """Return the lowest instance of a bag that is within ``slack`` of the best.
+
+    A bag of factor 0 gives the same whatever is chosen; it takes what would be best for a
+    small positive factor.
+    """
+    top = -np.inf
+    for j in range(first, last):
+        gain = 2.0 * values[j]
+        if b != 0.0:
+            gain = b * (b * (inner[j, j] - 2.0 * inner[j, now]) + gain)
+        top = max(top, gain)
+    for j in range(first, last):
+        gain = 2.0 * values[j]
+        if b != 0.0:
+            gain = b * (b * (inner[j, j] - 2.0 * inner[j, now]) + gain)
+        if gain >= top - slack:
+            return j
+    return now
+
+
+@compiled
+def ascend(
+    inner: NDArray[Any],
+    offsets: NDArray[np.int64],
+    b: NDArray[np.float64],
+    choice: NDArray[np.int64],
+    values: NDArray[np.float64],
+    slack: float,
+    max_sweeps: int,
+) -> bool:
+    """Choose the best instance in one bag after another; return whether a sweep changed none."""
+    for _ in range(max_sweeps):
+        changed = False
+        for i in range(choice.shape[0]):
+            now = choice[i]
+            new = _best(inner, offsets[i], offsets[i + 1], now, b[i], values, slack)
+            if new != now:
+                choice[i] = new
+                if b[i] != 0.0:
+                    changed = True
+                    _move(inner, now, new, b[i], values)
+        if not changed:
+            return True
+    return False
+
+
+@compiled
+def enumerate_forms(
+    inner: NDArray[Any],
+    offsets: NDArray[np.int64],
+    b: NDArray[np.float64],
+    fixed: NDArray[np.float64],
+    choice: NDArray[np.int64],
+    values: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write ``sum_i b_i (values + fixed)[choice_i]`` for all assignments, the last bag fastest.
+
+    ``choice`` must be the first instance of every bag, ``values`` its values.
+    """
+    n = choice.shape[0]
+    for k in range(out.shape[0]):
+        form = 0.0
+        for i in range(n):
+            form += b[i] * (values[choice[i]] + fixed[choice[i]])
+        out[k] = form
+        i = n - 1
+        while i >= 0:
+            now = choice[i]
+            new = now + 1 if now + 1 < offsets[i + 1] else offsets[i]
+            choice[i] = new
+            if new != now:
+                _move(inner, now, new, b[i], values)
+            if new > now:
+                break
+            i -= 1

@@ -1,0 +1,190 @@
+"""Gram matrices that are computed piece by piece, for problems too large to hold one in memory."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@runtime_checkable
+class GramSource(Protocol):
+    """What a solver needs of a symmetric, positive semi-definite matrix that is not in memory."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, twice."""
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Single or double precision."""
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the diagonal."""
+
+    def block(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
+    ) -> NDArray[Any]:
+        """Return the entries of some rows and some columns; ``None`` means all columns.
+
+        Indices ascend. The array belongs to the caller.
+        """
+
+
+class ArrayGram:
+    """A source around an array, which may be a memory map: only the blocks asked for are read.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        A symmetric matrix in single or double precision.
+    """
+
+    def __init__(self, gram: NDArray[Any]) -> None:
+        self._gram = gram
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, twice."""
+        return self._gram.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Type of the entries."""
+        return self._gram.dtype
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the diagonal."""
+        return self._gram.diagonal()
+
+    def block(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
+    ) -> NDArray[Any]:
+        """Return the entries of some rows and some columns; ``None`` means all columns."""
+        return self._gram[rows] if columns is None else self._gram[np.ix_(rows, columns)]
+
+
+class CachedGram:
+    """A source that remembers the rows used last.
+
+    Rows are kept over one set of columns, at first all of them. Requests for these columns fill the
+    cache; requests for some of them are served from it as far as it goes.
+
+    Parameters
+    ----------
+    source : GramSource
+        Where rows come from.
+    max_bytes : float
+        Most bytes to keep. Less than one row: nothing is kept.
+    """
+
+    def __init__(self, source: GramSource, max_bytes: float) -> None:
+        self._source, self._max_bytes = source, max_bytes
+        self._n = source.shape[0]
+        self._columns: NDArray[np.int64] | None = None
+        self._memory = np.empty(
+            min(self._n**2, int(max_bytes // source.dtype.itemsize)), source.dtype
+        )
+        self._clock = 0
+        self._lay_out(self._n)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, twice."""
+        return self._n, self._n
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Type of the entries."""
+        return self._source.dtype
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the diagonal."""
+        return self._source.diagonal()
+
+    @property
+    def n_kept(self) -> int:
+        """How many rows are in the cache."""
+        return int(np.count_nonzero(self._owner >= 0))
+
+    def _lay_out(self, width: int) -> None:
+        capacity = min(self._n, len(self._memory) // max(1, width))
+        self._rows = self._memory[: capacity * width].reshape(capacity, width)
+        self._slot = np.full(self._n, -1)  # of each row, in the cache
+        self._owner = np.full(capacity, -1)  # of each slot
+        self._used = np.zeros(capacity, np.int64)  # when each slot was, by the clock
+
+    def narrow(self, columns: NDArray[np.int64] | None) -> None:
+        """Keep rows over these columns from now on; ``None`` means all.
+
+        Rows in the cache stay if they hold these columns.
+        """
+        places = self._places(columns)
+        rows, owner, used = self._rows, self._owner, self._used
+        self._columns = columns
+        self._lay_out(self._n if columns is None else len(columns))
+        if places is None:
+            return
+        kept = np.flatnonzero(owner >= 0)
+        for slot, old in enumerate(
+            kept
+        ):  # in one memory: a shorter row ends before the next begins
+            self._rows[slot] = rows[old, places]
+        self._owner[: len(kept)], self._used[: len(kept)] = owner[kept], used[kept]
+        self._slot[owner[kept]] = np.arange(len(kept))
+
+    def _places(self, columns: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """Return where the columns are in a row of the cache, or None if some are not there."""
+        if self._columns is None:
+            return np.arange(self._n) if columns is None else columns
+        if columns is None:
+            return None
+        places = np.searchsorted(self._columns, columns)
+        if len(self._columns) == 0 or places[-1:].max(initial=0) == len(self._columns):
+            return None
+        return places if np.array_equal(self._columns[places], columns) else None
+
+    def _is_kept(self, columns: NDArray[np.int64] | None) -> bool:
+        if columns is None or self._columns is None:
+            return columns is self._columns
+        return columns is self._columns or np.array_equal(columns, self._columns)
+
+    def block(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
+    ) -> NDArray[Any]:
+        """Return the entries of some rows and some columns; ``None`` means all columns."""
+        whole = self._is_kept(columns)
+        places = None if whole else self._places(columns)
+        if not whole and places is None:
+            return self._source.block(rows, columns)
+        slot = self._slot[rows]
+        hit = slot >= 0
+        if not hit.any():
+            out = self._source.block(rows, columns)
+        else:
+            out = np.empty((len(rows), self._n if columns is None else len(columns)), self.dtype)
+            if places is None:
+                out[hit] = self._rows[slot[hit]]
+            else:
+                for r in np.flatnonzero(hit):
+                    out[r] = self._rows[slot[r], places]
+            if not hit.all():
+                out[~hit] = self._source.block(rows[~hit], columns)
+        if whole:
+            self._keep(rows, out)
+        return out
+
+    def _keep(self, rows: NDArray[np.int64], block: NDArray[Any]) -> None:
+        self._clock += 1
+        slot = self._slot[rows]
+        self._used[slot[slot >= 0]] = self._clock
+        new = np.flatnonzero(slot < 0)
+        older = np.flatnonzero(self._used < self._clock)
+        new = new[: len(older)]
+        if not len(new):
+            return
+        place = older[np.argsort(self._used[older], kind="stable")[: len(new)]]
+        dropped = self._owner[place]
+        self._slot[dropped[dropped >= 0]] = -1
+        self._rows[place] = block[new]
+        self._owner[place], self._slot[rows[new]] = rows[new], place
+        self._used[place] = self._clock

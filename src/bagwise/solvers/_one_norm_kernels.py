@@ -1,0 +1,196 @@
+"""Compiled simplex steps for sums of kinked costs.
+
+Every variable ``v`` costs ``rise * max(v, 0) + fall * max(-v, 0)``. The nonbasic ones stand at
+their kink, 0; ``tableau[k, r]`` is the rate at which basic variable ``r`` moves with nonbasic one
+``k``. No point is infeasible: a basic variable that passes its kink only changes its rate of cost.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._jit import REASSOCIATE, compiled
+
+_NEGLIGIBLE = 1e-9  # rates below this part of the largest one count as none
+
+
+@compiled(fastmath=REASSOCIATE)
+def simplex_steps(
+    tableau: NDArray[np.float64],
+    value: NDArray[np.float64],
+    basic: NDArray[np.int64],
+    nonbasic: NDArray[np.int64],
+    rise: NDArray[np.float64],
+    fall: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    max_steps: int,
+) -> tuple[int, bool]:
+    """Exchange nonbasic and basic variables until no move pays; work in place.
+
+    Enters the variable with the steepest descent per unit of distance, and moves through kinks of
+    basic variables for as long as the cost falls. Returns the number of steps, and whether no
+    variable promises a rate of descent above its ``slack``.
+    """
+    n_nonbasic, n = tableau.shape
+    cost_rate, square = np.empty(n_nonbasic), np.empty(n_nonbasic)
+    gradient, unit, move = np.empty(n), np.empty(n), np.empty(n)
+    order, steps_to = np.empty(n, np.int64), np.empty(n)
+    barred = np.zeros(n_nonbasic, np.bool_)
+    for r in range(n):
+        unit[r] = 0.0
+        gradient[r] = rise[basic[r]] if value[r] > 0 else -fall[basic[r]]
+    k, out, steps = -1, 0, 0
+    while True:
+        # One pass applies the exchange that was found in the last round (none at first) and
+        # prices the new tableau.
+        for j in range(n_nonbasic):
+            row = tableau[j]
+            if k >= 0 and j != k:
+                factor = row[out]
+                row[out] = 0.0
+            else:
+                factor = 0.0
+            rate, length = 0.0, 1.0
+            for r in range(n):
+                entry = row[r] - factor * unit[r]
+                row[r] = entry
+                rate += gradient[r] * entry
+                length += entry * entry
+            cost_rate[j], square[j] = rate, length
+        if steps >= max_steps:
+            return steps, False
+
+        while True:
+            best, k, direction = 0.0, -1, 1.0
+            for j in range(n_nonbasic):
+                up = -cost_rate[j] - rise[nonbasic[j]]
+                down = cost_rate[j] - fall[nonbasic[j]]
+                descent = max(up, down)
+                if barred[j] or descent <= slack[nonbasic[j]]:
+                    continue
+                if descent * descent > best * square[j]:
+                    best, k = descent * descent / square[j], j
+                    direction = 1.0 if up > down else -1.0
+            if k < 0:
+                return steps, not barred.any()
+            descent = max(-cost_rate[k] - rise[nonbasic[k]], cost_rate[k] - fall[nonbasic[k]])
+            largest = 0.0
+            for r in range(n):
+                move[r] = direction * tableau[k, r]
+                largest = max(largest, abs(move[r]))
+            out = _last_kink(
+                move, value, basic, rise, fall, descent, _NEGLIGIBLE * largest, order, steps_to
+            )
+            if out >= 0:
+                break
+            barred[k] = True  # only rates that are rounding errors could stop it
+
+        steps += 1
+        barred[:] = False
+        step = -value[out] / move[out]
+        for r in range(n):
+            value[r] += step * move[r]
+        value[out] = direction * step
+        basic[out], nonbasic[k] = nonbasic[k], basic[out]
+        pivot = tableau[k, out]
+        for r in range(n):
+            unit[r] = tableau[k, r] / pivot
+        unit[out] = 1.0 / pivot
+        for r in range(n):
+            tableau[k, r] = unit[r]
+            gradient[r] = rise[basic[r]] if value[r] > 0 else -fall[basic[r]]
+
+
+@compiled
+def _last_kink(
+    move: NDArray[np.float64],
+    value: NDArray[np.float64],
+    basic: NDArray[np.int64],
+    rise: NDArray[np.float64],
+    fall: NDArray[np.float64],
+    descent: float,
+    negligible: float,
+    order: NDArray[np.int64],
+    steps_to: NDArray[np.float64],
+) -> int:
+    """Return the basic variable at whose kink the cost stops falling, or -1 if there is none.
+
+    A weighted selection: kinks sorted by distance, each takes ``|move| (rise + fall)`` off the
+    descent.
+    """
+    low, high = 0, 0
+    for r in range(move.shape[0]):
+        towards = (value[r] > 0) == (move[r] < 0)
+        if towards and abs(move[r]) > negligible and rise[basic[r]] + fall[basic[r]] > 0:
+            order[high] = r
+            steps_to[r] = -value[r] / move[r]
+            high += 1
+    left = descent
+    chosen = -1
+    while high > low:
+        threshold = steps_to[order[(low + high) // 2]]
+        # three parts: nearer than the threshold, as near, farther
+        i, lesser, greater = low, low, high
+        nearer, equal = 0.0, 0.0
+        while i < greater:
+            r = order[i]
+            weight = abs(move[r]) * (rise[basic[r]] + fall[basic[r]])
+            if steps_to[r] < threshold:
+                order[i], order[lesser] = order[lesser], r
+                nearer += weight
+                lesser += 1
+                i += 1
+            elif steps_to[r] > threshold:
+                greater -= 1
+                order[i], order[greater] = order[greater], r
+            else:
+                equal += weight
+                i += 1
+        if nearer >= left:
+            high = lesser
+        elif nearer + equal >= left:
+            for i in range(lesser, greater):  # of equals, the safest to divide by
+                if chosen < 0 or abs(move[order[i]]) > abs(move[chosen]):
+                    chosen = order[i]
+            return chosen
+        else:
+            left -= nearer + equal
+            low = greater
+    return chosen
+
+
+@compiled
+def independent_block(
+    matrix: NDArray[Any], least: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows and columns of ``matrix``, as many of each, whose block can be inverted safely.
+
+    Gaussian elimination with complete pivoting, in place, which stops at pivots below ``least``
+    times the first one.
+    """
+    m, n = matrix.shape
+    rows, columns = np.arange(m), np.arange(n)
+    first = 0.0
+    for k in range(min(m, n)):
+        largest, row, column = 0.0, k, k
+        for i in range(k, m):
+            for j in range(k, n):
+                if abs(matrix[i, j]) > largest:
+                    largest, row, column = abs(matrix[i, j]), i, j
+        if k == 0:
+            first = largest
+        if largest <= least * first:
+            return rows[:k].copy(), columns[:k].copy()
+        rows[k], rows[row] = rows[row], rows[k]
+        columns[k], columns[column] = columns[column], columns[k]
+        for j in range(n):
+            matrix[k, j], matrix[row, j] = matrix[row, j], matrix[k, j]
+        for i in range(m):
+            matrix[i, k], matrix[i, column] = matrix[i, column], matrix[i, k]
+        for i in range(k + 1, m):
+            factor = matrix[i, k] / matrix[k, k]
+            for j in range(k + 1, n):
+                matrix[i, j] -= factor * matrix[k, j]
+    k = min(m, n)
+    return rows[:k].copy(), columns[:k].copy()

@@ -1,0 +1,518 @@
+"""The 1-norm support vector machine: a simplex method on few columns and few rows at a time.
+
+The linear programme has one weight per column, thousands of them, of which a few dozen differ from
+zero, and one hinge per row, of which as many stand exactly at their kink. Steps go from vertex to
+vertex of the piecewise linear objective itself, through kinks for as long as it falls (the idea of
+Barrodale and Roberts 1973 for least absolute deviations); the columns and rows that take part are
+generated as they are needed.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._result import Result, Status
+
+_SLICE = 1e7  # entries of the tableau that compiled steps may touch before they come back (20 ms)
+_ACCURACY = 1e-9  # relative violation at which a column, a row or a multiplier counts as optimal
+_SPREAD = 1e-7  # margins are spread by this much, so that no two kinks coincide
+_NEW_COLUMNS = 64  # columns that join in a round
+_NEAR = 0.9  # columns whose price is below this part of their penalty leave
+_FIRST_ROWS, _NEW_ROWS = 512, 256  # rows that take part from the start, and join in a round
+_STEPS = 300  # steps between two computations of the tableau from scratch
+_PATIENCE = 50  # rounds that may pass without a gain
+_SINGULAR = 1e-6  # error of an inverse above which its matrix is taken apart
+_DEPENDENT = 1e-9  # pivots below this part of the largest do not make a basis
+_BLOCK = 1 << 19  # entries of a block that is brought to double precision
+_GOLDEN = 0.6180339887498949
+
+
+class ColumnSource(Protocol):
+    """A matrix that is not stored: it can be multiplied from the left, and shows its columns."""
+
+    shape: tuple[int, int]
+
+    def price(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ``matrix.T @ vector``, in double precision."""
+
+    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+        """Return ``matrix[:, index]`` as a dense array."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneNormSVMResult(Result):
+    """Solution of a 1-norm SVM: ``x`` holds the weights ``w``, one per column.
+
+    Parameters
+    ----------
+    intercept : float
+        The constant ``b`` of the decision function.
+    decision : ndarray of float
+        The decision function ``A @ w + b`` on the rows.
+    alpha : ndarray of float
+        Multipliers of the rows, in ``[0, cost]`` and balanced over the signs, scaled so that no
+        column's price exceeds its penalty: their sum is ``lower_bound``.
+    columns, rows : ndarray of int
+        The basis: columns that may have a weight, and rows with margin 1 that determine the
+        weights.
+    """
+
+    intercept: float
+    decision: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+    columns: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+def solve_one_norm_svm(
+    A: Any,
+    sign: ArrayLike,
+    cost: ArrayLike,
+    *,
+    penalty: ArrayLike = 1.0,
+    start: OneNormSVMResult | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1_000_000,
+) -> OneNormSVMResult:
+    r"""Train a support vector machine with a penalty on the absolute values of the weights.
+
+    The problem, for rows :math:`a_i` with signs :math:`s_i` and costs :math:`c_i`, is
+
+    .. math::
+
+        \min_{w, b} \; \sum_j \lambda_j |w_j|
+        + \sum_i c_i \bigl(1 - s_i (a_i^\top w + b)\bigr)_+
+
+    and its dual
+
+    .. math::
+
+        \max_{\alpha} \; \sum_i \alpha_i \quad \text{subject to} \quad
+        0 \le \alpha \le c, \; s^\top \alpha = 0, \;
+        \Bigl|\sum_i s_i \alpha_i a_{ij}\Bigr| \le \lambda_j .
+
+    Parameters
+    ----------
+    A : ndarray or sparse matrix of shape (n, p), or ColumnSource
+        The rows. A `ColumnSource` has ``shape``, ``price(v)``, which is ``A.T @ v``, and
+        ``columns(index)``, so that a kernel matrix need not be stored.
+    sign : array-like of shape (n,)
+        -1 or +1.
+    cost : array-like of shape (n,) or float
+        Costs, not negative. A row of cost 0 takes no part; a row of cost 2 equals two rows of
+        cost 1.
+    penalty : array-like of shape (p,) or float
+        Penalties :math:`\lambda`, greater than 0.
+    start : OneNormSVMResult, optional
+        Solution of a similar problem of the same shape, whose basis is the place to start from.
+    tol : float
+        The gap, relative to ``max(1, objective)``, at which the answer counts as converged. The
+        simplex steps themselves end at a vertex that is optimal to rounding.
+    max_iter : int
+        Most simplex steps.
+
+    Returns
+    -------
+    OneNormSVMResult
+        ``objective`` is the value at ``(w, b)``, ``lower_bound`` the dual value at ``alpha``,
+        ``residual`` the relative gap, ``history`` the least objective up to each round of column
+        and row generation, ``gap_history`` its distance from the largest lower bound.
+
+    Notes
+    -----
+    The solution is a vertex and need not be unique; among several the order of rows and columns
+    decides. If no column is worth its penalty, ``w`` is zero and the intercept is the sign with the
+    larger total cost, or 0 at a tie. If rows of only one sign have a cost, the intercept is that
+    sign.
+    """
+    started = perf_counter()
+    problem = _Problem(A, sign, cost, penalty)
+    search = _Search(problem, tol, max_iter)
+    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
+    [search] = ordered_map(lambda start: search.run(start), [start], n_threads=1)
+    return search.result(perf_counter() - started)
+
+
+class _Matrix:
+    """A stored matrix as a `ColumnSource`."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)
+        if self.matrix.ndim != 2 or self.matrix.dtype.kind not in "fiub":
+            msg = (
+                "solve_one_norm_svm: A must be a matrix of numbers. "
+                f"Got shape {self.matrix.shape} of {self.matrix.dtype}."
+            )
+            raise ValueError(msg)
+        self.shape: tuple[int, int] = self.matrix.shape
+
+    def price(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        used = np.flatnonzero(vector)
+        if sp.issparse(self.matrix):
+            return np.asarray(self.matrix.T @ vector, np.float64)
+        if self.matrix.dtype == np.float64 and 4 * len(used) > len(vector):
+            return np.asarray(vector @ self.matrix)
+        total = np.zeros(self.shape[1])
+        size = max(1, _BLOCK // max(1, self.shape[1]))
+        for first in range(0, len(used), size):
+            checkpoint()
+            rows = used[first : first + size]
+            total += vector[rows] @ self.matrix[rows].astype(np.float64, copy=False)
+        return total
+
+    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+        block: Any = self.matrix[:, index]
+        return np.asarray(block.toarray() if sp.issparse(self.matrix) else block)
+
+
+class _Problem:
+    """The data, checked."""
+
+    def __init__(self, A: Any, sign: ArrayLike, cost: ArrayLike, penalty: ArrayLike) -> None:
+        stored = not (hasattr(A, "price") and hasattr(A, "columns"))
+        self.source: ColumnSource = _Matrix(A) if stored else A
+        self.n: int = self.source.shape[0]
+        self.p: int = self.source.shape[1]
+        self.sign = _checked("sign", sign, self.n, "rows")
+        if not np.isin(self.sign, (-1.0, 1.0)).all():
+            msg = f"solve_one_norm_svm: sign must hold -1 and +1. Got {np.unique(self.sign)[:4]}."
+            raise ValueError(msg)
+        self.cost = _checked("cost", cost, self.n, "rows")
+        if (self.cost < 0).any():
+            msg = (
+                "solve_one_norm_svm: cost must not be negative. "
+                f"Got {self.cost.min()} in row {self.cost.argmin()}."
+            )
+            raise ValueError(msg)
+        self.penalty = _checked("penalty", penalty, self.p, "columns")
+        if (self.penalty <= 0).any():
+            worst = self.penalty.argmin()
+            msg = (
+                "solve_one_norm_svm: penalty must be greater than 0. "
+                f"Got {self.penalty[worst]} for column {worst}."
+            )
+            raise ValueError(msg)
+        self.balance = tuple(float(self.cost[self.sign == s].sum()) for s in (1.0, -1.0))
+
+    def price(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the absolute prices of all columns, relative to their penalties."""
+        prices = np.abs(self.source.price(self.sign * alpha)) / self.penalty
+        if not np.isfinite(prices).all():
+            column = int(np.flatnonzero(~np.isfinite(prices))[0])
+            msg = f"solve_one_norm_svm: A must be finite. Column {column} is not."
+            raise ValueError(msg)
+        return prices
+
+    def signed(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return columns, each row times its sign, as the rows of a matrix."""
+        block = np.ascontiguousarray(self.source.columns(index).T, np.float64)
+        if not np.isfinite(block).all():
+            msg = "solve_one_norm_svm: A must be finite. Got NaN or infinity."
+            raise ValueError(msg)
+        return block * self.sign
+
+    def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Clip to the box, then scale the heavier sign down to the lighter one."""
+        alpha = np.clip(alpha, 0.0, self.cost)
+        positive, negative = (alpha[self.sign == s].sum() for s in (1.0, -1.0))
+        if positive != negative:
+            heavier = self.sign == (1.0 if positive > negative else -1.0)
+            alpha[heavier] *= min(positive, negative) / max(positive, negative)
+        return alpha
+
+    def constant(self) -> float:
+        """Return the best intercept where all weights are 0."""
+        return float(np.sign(self.balance[0] - self.balance[1]))
+
+
+def _checked(name: str, values: ArrayLike, size: int, unit: str) -> NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != size):
+        msg = (
+            f"solve_one_norm_svm: {name} must be a number or hold one for each of the {size} "
+            f"{unit}. Got shape {array.shape}."
+        )
+        raise ValueError(msg)
+    if not np.isfinite(array).all():
+        msg = f"solve_one_norm_svm: {name} must be finite. Got NaN or infinity."
+        raise ValueError(msg)
+    return np.broadcast_to(array, (size,))
+
+
+class _Search:
+    """Rounds of simplex steps on a part of the columns and rows.
+
+    ``work`` holds the signed columns that take part, one per row, and last a column of signs for
+    the intercept. ``inner`` (positions in ``work``) and ``kinked`` (rows of the problem) are the
+    basis: the weights that are not held at 0 and the rows that are held at margin 1.
+    """
+
+    def __init__(self, problem: _Problem, tol: float, max_iter: int) -> None:
+        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        self.n_iter, self.limited = 0, False
+        self.history: list[float] = []
+        self.gap_history: list[float] = []
+        self.objective, self.bound = np.inf, -np.inf
+        self.weights, self.decision = np.zeros(problem.p), np.zeros(problem.n)
+        self.intercept = problem.constant()
+        self.alpha = np.zeros(problem.n)
+        self.index = np.zeros(0, np.int64)
+        self.work = problem.sign[None, :].copy()
+        self.inner, self.kinked = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.rows = np.zeros(0, np.int64)
+        self.violated, self.side = np.zeros(0, np.int64), np.zeros(1)
+        self.inverse: NDArray[Any] = np.zeros((0, 0))
+        self.idle = 0  # rounds without a gain
+        self.target = 1.0 + _SPREAD * (np.arange(1, problem.n + 1) * _GOLDEN % 1.0)
+
+    def run(self, start: OneNormSVMResult | None) -> "_Search":
+        problem = self.problem
+        alpha = problem.feasible(problem.cost)
+        prices = problem.price(alpha)
+        self._record(problem.constant(), alpha, prices)
+        if prices.max(initial=0.0) <= 1.0:
+            return self
+        self._begin(start, alpha, prices)
+        columns, rows, spread, budget = False, False, True, self.max_iter
+        while budget > 0:
+            steps, optimal = self._steps(budget)
+            # Rounding: columns that seemed worth their penalty lead nowhere.
+            stuck = not steps and not rows and (columns or not optimal)
+            stuck = stuck or self.idle > _PATIENCE
+            columns, rows = self._evaluate()
+            budget -= steps
+            if self.gap <= _ACCURACY * self.objective:
+                return self
+            if not rows and (stuck or (optimal and not columns)):
+                if not spread:
+                    return self
+                # The basis may be optimal for the spread margins only: go on with the true ones,
+                # where steps may be of length 0 and therefore are counted.
+                spread = False
+                self.target = np.ones(problem.n)
+                budget = min(budget, 100 + 4 * len(self.inner))
+        self.limited = spread
+        return self
+
+    @property
+    def gap(self) -> float:
+        return self.objective - self.bound
+
+    def _begin(
+        self, start: OneNormSVMResult | None, alpha: NDArray[np.float64], prices: NDArray[Any]
+    ) -> None:
+        """Choose the first columns, rows and basis."""
+        problem = self.problem
+        columns = kinked = np.zeros(0, np.int64)
+        if start is not None:
+            if (len(start.x), len(start.alpha)) != (problem.p, problem.n):
+                msg = (
+                    f"solve_one_norm_svm: start must be of shape {(problem.n, problem.p)}. "
+                    f"Got {(len(start.alpha), len(start.x))}."
+                )
+                raise ValueError(msg)
+            columns, kinked = start.columns, start.rows[problem.cost[start.rows] > 0]
+            alpha = problem.feasible(start.alpha)
+            prices = problem.price(alpha)
+        self._exchange_columns(columns, np.zeros(0, np.bool_))
+        self._exchange_columns(self._dearest(prices, -np.inf), np.ones(len(columns), np.bool_))
+
+        rows = np.flatnonzero(problem.cost > 0)
+        if len(rows) > _FIRST_ROWS:
+            sample = [
+                part[:: max(1, 2 * len(part) // _FIRST_ROWS)]
+                for part in (rows[problem.sign[rows] == s] for s in (1.0, -1.0))
+            ]
+            known = [] if start is None else [kinked, np.flatnonzero(alpha)]
+            rows = np.unique(np.concatenate([*sample, *known]))
+        self.rows = rows
+        if start is not None:
+            self.inner = np.append(np.arange(len(columns)), len(self.index))
+            self.kinked = kinked
+            self._factor()
+
+    def _dearest(self, prices: NDArray[np.float64], above: float) -> NDArray[np.int64]:
+        """Return the dearest columns that do not take part yet."""
+        prices = prices.copy()
+        prices[self.index] = -np.inf
+        candidates = np.flatnonzero(prices > above)
+        order = np.argsort(-prices[candidates], kind="stable")
+        return candidates[order[:_NEW_COLUMNS]]
+
+    def _exchange_columns(self, new: NDArray[np.int64], stay: NDArray[np.bool_]) -> None:
+        position = np.append(np.cumsum(stay) - 1, np.count_nonzero(stay) + len(new))
+        self.inner = position[self.inner]
+        self.index = np.concatenate([self.index[stay], new])
+        pieces = [self.work[:-1][stay], self.problem.signed(new), self.work[-1:]]
+        self.work = np.concatenate(pieces)
+
+    def _steps(self, budget: int) -> tuple[int, bool]:
+        """Take simplex steps; return how many, and whether nothing is left to gain."""
+        from bagwise.solvers._one_norm_kernels import simplex_steps
+
+        problem, q = self.problem, len(self.work)
+        tableau, value = self._tableau()
+        place = np.searchsorted(self.rows, self.kinked)
+        basic, nonbasic = q + np.arange(len(self.rows)), np.arange(q)
+        basic[place], nonbasic[self.inner] = self.inner, q + place
+        penalty = np.append(problem.penalty[self.index], 0.0)
+        cost = problem.cost[self.rows]
+        rise = np.concatenate([penalty, np.zeros(len(cost))])
+        fall = np.concatenate([penalty, cost])
+        # No multiplier of the optimum exceeds the objective, however large the cost.
+        slack = _ACCURACY * np.minimum(fall, self.objective)
+        slack[q - 1] = _ACCURACY * min(*problem.balance, self.objective)
+
+        most, done, optimal = min(budget, _STEPS), 0, False
+        per_slice = max(1, int(_SLICE / tableau.size))
+        while done < most and not optimal:
+            checkpoint()
+            allowed = min(per_slice, most - done)
+            steps, optimal = simplex_steps(
+                tableau, value, basic, nonbasic, rise, fall, slack, allowed
+            )
+            done += steps
+            if steps < allowed:
+                break
+        self.n_iter += done
+        self.inner = np.sort(basic[basic < q])
+        self.kinked = self.rows[np.sort(nonbasic[nonbasic >= q]) - q]
+        self.side = np.zeros(q)
+        is_weight = basic < q
+        self.side[basic[is_weight]] = np.where(value[is_weight] > 0, 1.0, -1.0)
+        self.violated = self.rows[basic[~is_weight & (value <= 0)] - q]
+        self._factor()
+        return done, optimal
+
+    def _tableau(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the tableau and the values of the basic variables, from scratch.
+
+        A basic weight takes the place of the row that it was exchanged with, and the other way
+        round.
+        """
+        every = len(self.rows) == self.problem.n
+        tableau = self.work.copy() if every else self.work.take(self.rows, axis=1)
+        place = np.searchsorted(self.rows, self.kinked)
+        edge = self.inverse @ tableau[self.inner]
+        edge[:, place] = self.inverse
+        factor = tableau[:, place]
+        factor[self.inner] = 0.0
+        tableau[:, place] = 0.0
+        tableau -= factor @ edge
+        tableau[self.inner] = edge
+        target = self.target[self.rows]
+        value = target[place] @ edge
+        target[place] = 0.0
+        return tableau, value - target
+
+    def _factor(self) -> None:
+        """Invert the basis; leave out what makes it singular."""
+        from bagwise.solvers._one_norm_kernels import independent_block
+
+        block = self.work[np.ix_(self.inner, self.kinked)]
+        if block.shape[0] == block.shape[1]:
+            try:
+                self.inverse = np.linalg.inv(block)
+            except np.linalg.LinAlgError:
+                pass
+            else:
+                error = np.abs(block @ self.inverse - np.eye(len(block))).max(initial=0.0)
+                if error <= _SINGULAR:
+                    return
+        some, others = independent_block(block.copy(), _DEPENDENT)
+        self.inverse = np.linalg.inv(block[np.ix_(some, others)])
+        self.inner, self.kinked = self.inner[some], self.kinked[others]
+
+    def _evaluate(self) -> tuple[bool, bool]:
+        """Measure the vertex on all rows and columns; return whether columns, and rows, joined."""
+        problem = self.problem
+        columns = self.work[self.inner]
+        penalty = np.append(problem.penalty[self.index], 0.0)[self.inner]
+        alpha = np.zeros(problem.n)
+        alpha[self.violated] = problem.cost[self.violated]
+        alpha[self.kinked] = 0.0
+        block = columns[:, self.kinked]
+        multipliers = np.zeros(len(block))
+        weights = np.zeros(len(block))
+        for _ in range(2):  # the second time refines
+            price = penalty * self.side[self.inner] - columns @ alpha
+            multipliers += self.inverse @ price
+            alpha[self.kinked] = multipliers
+            weights += (1.0 - weights @ block) @ self.inverse
+        alpha = problem.feasible(alpha)
+        prices = problem.price(alpha)
+        self._record(0.0, alpha, prices, weights)
+
+        new = self._dearest(prices, 1.0 + _ACCURACY)
+        if len(new):
+            stay = prices[self.index] > _NEAR
+            stay[self.inner[self.inner < len(self.index)]] = True
+            self._exchange_columns(new, stay)
+        return len(new) > 0, self._add_rows()
+
+    def _add_rows(self) -> bool:
+        """Let the rows that most miss their margin join."""
+        if len(self.rows) == self.problem.n:
+            return False
+        missing = self.target - self.target[self.kinked] @ self.inverse @ self.work[self.inner]
+        missing *= self.problem.cost > 0
+        missing[self.rows] = 0.0
+        rows = np.flatnonzero(missing > _ACCURACY)
+        order = np.argsort(-missing[rows], kind="stable")
+        self.rows = np.union1d(self.rows, rows[order[:_NEW_ROWS]])
+        return len(rows) > 0
+
+    def _record(
+        self,
+        intercept: float,
+        alpha: NDArray[np.float64],
+        prices: NDArray[np.float64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Keep the point if its objective is the least so far, the multipliers likewise."""
+        problem = self.problem
+        w = np.zeros(problem.p)
+        decision = np.full(problem.n, intercept)
+        if weights is not None:
+            inside = self.inner < len(self.index)
+            w[self.index[self.inner[inside]]] = weights[inside]
+            intercept = float(weights[~inside].sum())
+            decision = problem.sign * (weights @ self.work[self.inner])
+        slack = np.maximum(1.0 - problem.sign * decision, 0.0)
+        objective = float(problem.penalty @ np.abs(w)) + float(problem.cost @ slack)
+        scale = max(1.0, float(prices.max(initial=0.0)))
+        bound = float(alpha.sum()) / scale
+        gains = objective < self.objective or bound > self.bound
+        self.idle = 0 if gains else self.idle + 1
+        if objective < self.objective:
+            self.objective, self.weights, self.decision = objective, w, decision
+            self.intercept = intercept
+        if bound > self.bound:
+            self.bound, self.alpha = bound, alpha / scale
+        self.history.append(self.objective)
+        self.gap_history.append(self.gap)
+
+    def result(self, seconds: float) -> OneNormSVMResult:
+        residual = self.gap / max(1.0, abs(self.objective))
+        short = Status.MAX_ITER if self.limited else Status.STALLED
+        return OneNormSVMResult(
+            x=self.weights,
+            intercept=self.intercept,
+            decision=self.decision,
+            alpha=self.alpha,
+            columns=self.index[self.inner[self.inner < len(self.index)]],
+            rows=self.kinked,
+            objective=self.objective,
+            lower_bound=self.bound,
+            residual=residual,
+            status=Status.CONVERGED if residual <= self.tol else short,
+            n_iter=self.n_iter,
+            history=np.array(self.history),
+            gap_history=np.array(self.gap_history),
+            solve_time=seconds,
+        )

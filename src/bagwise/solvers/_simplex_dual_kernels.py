@@ -1,0 +1,71 @@
+"""Compiled coordinate steps for the dual of the squared hinge without an intercept."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._jit import REASSOCIATE, compiled
+
+
+@compiled(fastmath=REASSOCIATE)
+def coordinate_steps(
+    gram: NDArray[Any],
+    sign: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    first: int,
+    last: int,
+    z: NDArray[np.float64],
+    decision: NDArray[np.float64],
+) -> None:
+    """Minimise ``z'(Q + D)z / 2 - sum(z)`` over ``z_r >= 0``, for one row after another.
+
+    ``decision`` is ``gram @ (sign * z)``, so that ``Q z`` is ``sign * decision``.
+    """
+    n = z.shape[0]
+    for r in range(first, last):
+        row = gram[r]
+        slope = sign[r] * decision[r] + ridge[r] * z[r] - 1.0
+        moved = max(0.0, z[r] - slope / (row[r] + ridge[r]))
+        change = sign[r] * (moved - z[r])
+        if change != 0.0:
+            z[r] = moved
+            for k in range(n):
+                decision[k] += change * row[k]
+
+
+@compiled(fastmath=REASSOCIATE)
+def add_rows(
+    gram: NDArray[Any],
+    rows: NDArray[np.int64],
+    factor: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Add ``factor @ gram[rows]``."""
+    n, m = out.shape[0], rows.shape[0]
+    whole = m - m % 4
+    for r in range(0, whole, 4):
+        a, b, c, d = gram[rows[r]], gram[rows[r + 1]], gram[rows[r + 2]], gram[rows[r + 3]]
+        s, t, x, y = factor[r], factor[r + 1], factor[r + 2], factor[r + 3]
+        for k in range(n):
+            out[k] += s * a[k] + t * b[k] + x * c[k] + y * d[k]
+    for r in range(whole, m):
+        a, s = gram[rows[r]], factor[r]
+        for k in range(n):
+            out[k] += s * a[k]
+
+
+@compiled
+def gather_form(
+    gram: NDArray[Any],
+    sign: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write ``Q + D`` of some rows."""
+    for r in range(rows.shape[0]):
+        source, destination, s = gram[rows[r]], out[r], sign[rows[r]]
+        for c in range(rows.shape[0]):
+            destination[c] = s * sign[rows[c]] * source[rows[c]]
+        destination[r] += ridge[rows[r]]

@@ -1,0 +1,228 @@
+"""From instances and a kernel to a `Space`, and from its solutions to fitted attributes.
+
+An exact kernel gives an expansion over training instances (``support_vectors_``, ``dual_coef_``);
+so does a map on landmarks, over these. The linear kernel gives weights of features (``coef_``), random
+Fourier features weights of theirs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags import Bags
+from bagwise.kernels import (
+    FourierMap,
+    ImageSource,
+    InstanceKernel,
+    cholesky_features,
+    fill_means,
+    image_gram,
+    nystroem,
+    random_fourier,
+)
+from bagwise.svm._precomputed import given_gram, warn_unless_psd
+from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space
+
+_NO_GAMMA = ("linear", "cosine")
+
+
+def needs_gamma(kernel: Any) -> bool:
+    """Tell whether a kernel has a number ``gamma``."""
+    return not callable(kernel) and kernel not in (*_NO_GAMMA, "precomputed")
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """Instances ready for training.
+
+    Parameters
+    ----------
+    space : Space
+        Where problems are solved.
+    attributes : callable
+        Takes the solutions of all outputs; returns the fitted attributes that `expand` needs.
+    """
+
+    space: Space
+    attributes: Callable[[Sequence[Solution]], dict[str, Any]]
+
+
+def embed(
+    bags: Bags,
+    kernel: InstanceKernel | None,
+    *,
+    approx: str | None,
+    rank: int,
+    rng: np.random.Generator,
+    means: bool,
+    cache_bytes: int,
+    solver: dict[str, Any],
+    owner: str,
+) -> Embedding:
+    """Return where the instances live.
+
+    Parameters
+    ----------
+    bags : Bags
+        Training bags.
+    kernel : InstanceKernel or None
+        The kernel; None means that the bags hold rows of a given Gram matrix.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Low-rank map of the kernel, if any.
+    rank : int
+        Its rank.
+    rng : Generator
+        For maps that are random.
+    means : bool
+        Whether means of bags will be asked for.
+    cache_bytes : int
+        A Gram matrix up to this size is held in memory; of a larger one, as many rows are.
+    solver : dict
+        Settings of the solver that the space is to use, such as ``tol``.
+    owner : str
+        Class name for messages.
+    """
+    if kernel is None:
+        return _given(bags, solver, means=means, owner=owner)
+    if kernel.name == "linear":
+        return _linear(bags, solver)
+    if approx == "fourier":
+        chart = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
+        return _fourier(bags, solver, kernel, chart)
+    if approx is not None:
+        return _landmarks(bags, solver, kernel, approx, rank, rng)
+    return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes)
+
+
+def expand(model: Any, instances: Any) -> NDArray[np.float64]:
+    """Return the scores of instances under the fitted attributes, without intercept."""
+    if hasattr(model, "fourier_weights_"):
+        kernel = model._make_kernel(model.gamma_)
+        fourier = FourierMap(kernel, model.fourier_weights_, model.fourier_offset_)
+        return np.asarray(fourier.transform(instances) @ model.coef_.T, np.float64)
+    if hasattr(model, "coef_"):
+        return np.asarray(instances @ model.coef_.T, np.float64)
+    if model.kernel == "precomputed":
+        return np.asarray(instances[:, model.support_] @ model.dual_coef_.T, np.float64)
+    kernel = model._make_kernel(getattr(model, "gamma_", 1.0))
+    return kernel.expand(instances, model.support_vectors_, model.dual_coef_)
+
+
+def expansion_attributes(
+    instances: Any, coef: NDArray[np.float64], kernel: InstanceKernel
+) -> dict[str, Any]:
+    """Return an expansion over instances as attributes; rows without a factor are left out."""
+    rows = np.flatnonzero(coef.any(axis=0))
+    return {
+        "support_vectors_": instances[rows],
+        "dual_coef_": np.ascontiguousarray(coef[:, rows]),
+        **_gamma(kernel),
+    }
+
+
+def _gamma(kernel: InstanceKernel) -> dict[str, Any]:
+    return {"gamma_": kernel.gamma} if needs_gamma(kernel.name) else {}
+
+
+def _exact(
+    bags: Bags, solver: dict[str, Any], kernel: InstanceKernel, *, means: bool, cache_bytes: int
+) -> Embedding:
+    instances, offsets, sizes = bags.instances, bags.offsets, bags.sizes
+    n_images = bags.n_instances + (len(bags) if means else 0)
+    fits = n_images**2 * (4 if instances.dtype == np.float32 else 8) <= cache_bytes
+    gram: Any
+    if fits:
+        gram = image_gram(kernel, instances, offsets, means=means)
+        if callable(kernel.name):
+            warn_unless_psd(gram[: bags.n_instances, : bags.n_instances], "kernel")
+    else:
+        gram = ImageSource.of(kernel, instances, offsets, means=means)
+        solver = {**solver, "cache_bytes": cache_bytes}
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([solution.instance_coef(sizes) for solution in solutions])
+        return {
+            "support_": np.flatnonzero(coef.any(axis=0)),
+            **expansion_attributes(instances, coef, kernel),
+        }
+
+    return Embedding(KernelSpace(gram, bags.n_instances, **solver), attributes)
+
+
+def _given(bags: Bags, solver: dict[str, Any], *, means: bool, owner: str) -> Embedding:
+    gram, rows = given_gram(bags, owner)
+    sizes = bags.sizes
+    if means:
+        n = len(gram)
+        inner, gram = gram, np.empty((n + len(sizes),) * 2, gram.dtype)
+        gram[:n, :n] = inner
+        fill_means(gram, bags.offsets)
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([solution.instance_coef(sizes) for solution in solutions])
+        support = np.flatnonzero(coef.any(axis=0))
+        return {
+            "support_": rows[support],
+            "dual_coef_": np.ascontiguousarray(coef[:, support]),
+        }
+
+    return Embedding(KernelSpace(gram, bags.n_instances, **solver), attributes)
+
+
+def _weights(solutions: Sequence[Solution], n_features: int) -> NDArray[np.float64]:
+    """Return the weight vectors; a constant machine has none."""
+    zero = np.zeros(n_features)
+    return np.array([zero if s.weights is None else s.weights for s in solutions])
+
+
+def _linear(bags: Bags, solver: dict[str, Any]) -> Embedding:
+    n_features = bags.n_features
+    return Embedding(
+        LinearSpace(bags.instances, bags.offsets, **solver),
+        lambda solutions: {"coef_": _weights(solutions, n_features)},
+    )
+
+
+def _landmarks(
+    bags: Bags,
+    solver: dict[str, Any],
+    kernel: InstanceKernel,
+    approx: str,
+    rank: int,
+    rng: np.random.Generator,
+) -> Embedding:
+    instances = bags.instances
+    if approx == "cholesky":
+        chart, features = cholesky_features(kernel, instances, rank=rank)
+    else:
+        chart = nystroem(kernel, instances, rank=rank, rng=rng)
+        features = chart.transform(instances)
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([chart.expansion(w) for w in _weights(solutions, features.shape[1])])
+        return {
+            "support_vectors_": chart.landmarks,
+            "dual_coef_": coef,
+            **_gamma(kernel),
+        }
+
+    return Embedding(LinearSpace(features, bags.offsets, **solver), attributes)
+
+
+def _fourier(
+    bags: Bags, solver: dict[str, Any], kernel: InstanceKernel, chart: FourierMap
+) -> Embedding:
+    features = chart.transform(bags.instances)
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        return {
+            "coef_": _weights(solutions, features.shape[1]),
+            "fourier_weights_": chart.weights,
+            "fourier_offset_": chart.offset,
+            **_gamma(kernel),
+        }
+
+    return Embedding(LinearSpace(features, bags.offsets, **solver), attributes)

@@ -1,0 +1,247 @@
+"""MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags, segment_argmax, segment_max
+from bagwise.base import BagTags, Target
+from bagwise.svm._alternation import Alternation
+from bagwise.svm._kernel_machine import MaxRuleMachine
+from bagwise.svm._spaces import Rows, Space
+
+
+class MISVM(MaxRuleMachine):
+    r"""Support vector machine in which one instance stands for each positive bag.
+
+    With weights :math:`v_i` of the bags (1 unless ``sample_weight`` or ``class_weight`` say
+    otherwise) and :math:`f(x) = \langle w, \phi(x) \rangle + b` it looks for a minimum of
+
+    .. math::
+
+        \min_{w, b} \; \tfrac12 \|w\|^2
+        + C \sum_{i : y_i = 1} v_i \bigl(1 - \max_j f(x_{ij})\bigr)_+
+        + C \sum_{i : y_i = -1} v_i \sum_j \bigl(1 + f(x_{ij})\bigr)_+
+
+    or, with ``negative_slack="bag"``, with the last sum over :math:`j` replaced by a maximum: one
+    slack for a negative bag, as in the original paper. No sum is divided by anything. A bag scores
+    as its best instance, :math:`f(B_i) = \max_j f(x_{ij})`; more than two classes are learned one
+    against the rest.
+
+    The maximum of a positive bag is not convex. It is replaced by the instance that attains it, the
+    convex problem is solved, and so on until the choice repeats; the objective never rises on the
+    way. The first problem has the means of the positive bags in their place.
+
+    Parameters
+    ----------
+    C : float
+        Cost of margin violations.
+    negative_slack : {"instance", "bag"}
+        Whether every instance of a negative bag has a slack of its own, or the bag one in common.
+        With ``"instance"``, negative bags weigh as much as they have instances.
+    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
+        Kernel between instances, as in `SIL`.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the kernel, as in `SIL`.
+    degree : int
+        Degree of the polynomial kernel.
+    coef0 : float
+        Constant of the polynomial kernel.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Low-rank map in place of the kernel matrix, as in `SIL`.
+    rank : int
+        Rank of that map.
+    n_init : int
+        Number of starts: the means of bags, then instances drawn at random. The end with the
+        lowest objective is kept.
+    class_weight : dict, "balanced" or None
+        Weights of the classes: what every bag of the class weighs.
+    cache_size : float
+        Megabytes for the kernel matrix, as in `SIL`.
+    tol : float
+        Largest violation of the optimality conditions of each convex problem, and relative decrease
+        of the objective at which the rounds end.
+    max_iter : int
+        Most rounds from each start.
+    random_state : int, RandomState or None
+        Of random starts and random maps; without them nothing is random.
+    n_jobs : int or None
+        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    multilabel_ : bool
+        Whether it was fitted on label lists.
+    support_vectors_, support_, dual_coef_ : ndarray
+        The decision function as a sum of kernels, as in `SIL`.
+    coef_, fourier_weights_, fourier_offset_ : ndarray
+        The decision function as weights of features, as in `SIL`.
+    gamma_ : float
+        The value of ``gamma`` in use, if the kernel has one.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constant of the decision function.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+    result_ : Certificate
+        Objective above, its values over the rounds, and how they ended.
+    n_iter_ : int
+        Rounds.
+
+    See Also
+    --------
+    miSVM : Labels all instances of positive bags instead of choosing one.
+    SIL : Takes every instance of a positive bag for positive.
+
+    Notes
+    -----
+    The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
+
+    References
+    ----------
+    S. Andrews, I. Tsochantaridis, T. Hofmann. Support vector machines for multiple-instance
+    learning. NIPS 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise.svm import MISVM
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
+    >>> y = np.arange(20) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> model = MISVM(C=10.0).fit(bags, y)
+    >>> model.score(bags, y)
+    1.0
+    >>> model.key_instances(bags[1::2])
+    array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
+    >>> bool((np.diff(model.result_.history) <= 0).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MaxRuleMachine._parameter_constraints,
+        "negative_slack": [StrOptions({"instance", "bag"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        negative_slack: str = "instance",
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        n_init: int = 1,
+        class_weight: Any = None,
+        cache_size: float = 1000.0,
+        tol: float = 1e-6,
+        max_iter: int = 50,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            approx=approx,
+            rank=rank,
+            class_weight=class_weight,
+            cache_size=cache_size,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.negative_slack = negative_slack
+        self.n_init = n_init
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        embedding = self._embed(bags, bag_weight, means=True)
+        solutions = self._alternate_outputs(
+            embedding.space,
+            target,
+            lambda output: _KeyInstanceProblem(
+                embedding.space,
+                bags.offsets,
+                target.signs[:, output],
+                self.C * cost_weight[:, output],
+                shared_slack=self.negative_slack == "bag",
+            ),
+        )
+        return self._fitted(embedding, solutions)
+
+    def __bagwise_tags__(self) -> BagTags:
+        from sklearn.svm import SVC
+
+        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=SVC(tol=1e-8))
+
+
+class _KeyInstanceProblem(Alternation):
+    """MI-SVM of one output: rows are the key instances of positive bags and all negatives."""
+
+    def __init__(
+        self,
+        space: Space,
+        offsets: NDArray[np.int64],
+        sign: NDArray[np.float64],
+        cost: NDArray[np.float64],
+        *,
+        shared_slack: bool,
+    ) -> None:
+        super().__init__(space)
+        self.positive = np.flatnonzero(sign > 0)
+        self.starts, self.stops = offsets[:-1], offsets[1:]
+        self.cost, self.shared_slack = cost, shared_slack
+        bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
+        self.negatives = np.flatnonzero(sign[bag_of] < 0)
+        self.negative_bags = bag_of[self.negatives]
+
+    def loss(self, scores: NDArray[np.float64]) -> float:
+        best = segment_max(scores, self.starts, self.stops)
+        positive = np.maximum(1.0 - best[self.positive], 0.0) @ self.cost[self.positive]
+        if self.shared_slack:
+            negative = np.unique(self.negative_bags)
+            violation, cost = 1.0 + best[negative], self.cost[negative]
+        else:
+            violation, cost = 1.0 + scores[self.negatives], self.cost[self.negative_bags]
+        return float(positive + np.maximum(violation, 0.0) @ cost)
+
+    def choose(self, scores: NDArray[np.float64]) -> Rows:
+        places = segment_argmax(scores, self.starts[self.positive], self.stops[self.positive])
+        return self._rows(self.starts[self.positive] + places)
+
+    def first_rows(self) -> Rows:
+        return self._rows(self.stops[-1] + self.positive)
+
+    def random_rows(self, rng: np.random.Generator) -> Rows:
+        return self._rows(rng.integers(self.starts[self.positive], self.stops[self.positive]))
+
+    def _rows(self, standing_for: NDArray[np.int64]) -> Rows:
+        """Return the problem in which these images stand for the positive bags."""
+        bag = np.concatenate([self.positive, self.negative_bags])
+        return Rows(
+            index=np.concatenate([standing_for, self.negatives]),
+            sign=np.repeat([1.0, -1.0], [len(self.positive), len(self.negatives)]),
+            cost=self.cost[bag],
+            group=bag if self.shared_slack else None,
+        )

@@ -1,0 +1,229 @@
+"""mi-SVM: labels of instances in positive bags are found along the way (Andrews et al. 2002)."""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval
+from bagwise.bags import Bags, segment_argmax
+from bagwise.base import BagTags, Target
+from bagwise.svm._alternation import Alternation
+from bagwise.svm._kernel_machine import MaxRuleMachine
+from bagwise.svm._spaces import Rows, Space
+
+
+class miSVM(MaxRuleMachine):
+    r"""Support vector machine on instances whose labels in positive bags are found along the way.
+
+    With weights :math:`v_i` of the bags (1 unless ``sample_weight`` or ``class_weight`` say
+    otherwise) and :math:`f(x) = \langle w, \phi(x) \rangle + b` it looks for a minimum of
+
+    .. math::
+
+        \min_{y_{ij}} \min_{w, b} \; \tfrac12 \|w\|^2
+        + C \sum_i v_i \sum_j \bigl(1 - y_{ij} f(x_{ij})\bigr)_+
+
+    over labels :math:`y_{ij} = \pm 1` of the instances: all -1 in negative bags, at least one +1 in
+    each positive bag. No sum is divided by anything. A bag scores as its best instance,
+    :math:`f(B_i) = \max_j f(x_{ij})`; more than two classes are learned one against the rest.
+
+    Every instance starts with the label of its bag, which is `SIL`. Then the labels in positive
+    bags become the signs of the scores (+1 where a score is 0; the best instance of a bag without
+    any +1 gets it), the convex problem is solved again, and so on until no label changes. These
+    labels are the best ones for the scores, so the objective never rises.
+
+    Parameters
+    ----------
+    C : float
+        Cost of margin violations.
+    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
+        Kernel between instances, as in `SIL`.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the kernel, as in `SIL`.
+    degree : int
+        Degree of the polynomial kernel.
+    coef0 : float
+        Constant of the polynomial kernel.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Low-rank map in place of the kernel matrix, as in `SIL`.
+    rank : int
+        Rank of that map.
+    n_init : int
+        Number of starts: the labels of the bags, then for each positive bag a random half of its
+        instances as positive ones. The end with the lowest objective is kept.
+    class_weight : dict, "balanced" or None
+        Weights of the classes: what every bag of the class weighs.
+    cache_size : float
+        Megabytes for the kernel matrix, as in `SIL`.
+    tol : float
+        Largest violation of the optimality conditions of each convex problem, and relative decrease
+        of the objective at which the rounds end.
+    max_iter : int
+        Most rounds from each start.
+    random_state : int, RandomState or None
+        Of random starts and random maps; without them nothing is random.
+    n_jobs : int or None
+        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    multilabel_ : bool
+        Whether it was fitted on label lists.
+    support_vectors_, support_, dual_coef_ : ndarray
+        The decision function as a sum of kernels, as in `SIL`.
+    coef_, fourier_weights_, fourier_offset_ : ndarray
+        The decision function as weights of features, as in `SIL`.
+    gamma_ : float
+        The value of ``gamma`` in use, if the kernel has one.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constant of the decision function.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+    result_ : Certificate
+        Objective above, its values over the rounds, and how they ended.
+    n_iter_ : int
+        Rounds.
+
+    See Also
+    --------
+    MISVM : Lets one instance stand for each positive bag instead of labelling all.
+    SIL : Takes every instance of a positive bag for positive.
+
+    Notes
+    -----
+    The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
+    A kernel flexible enough to fit the first labels never changes them: the result then is that of
+    `SIL`.
+
+    References
+    ----------
+    S. Andrews, I. Tsochantaridis, T. Hofmann. Support vector machines for multiple-instance
+    learning. NIPS 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise.svm import miSVM
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
+    >>> y = np.arange(20) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> model = miSVM(C=10.0).fit(bags, y)
+    >>> model.score(bags, y)
+    1.0
+    >>> float((model.key_instances(bags[1::2]) == 2).mean())
+    0.9
+    >>> bool((np.diff(model.result_.history) <= 0).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MaxRuleMachine._parameter_constraints,
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        n_init: int = 1,
+        class_weight: Any = None,
+        cache_size: float = 1000.0,
+        tol: float = 1e-6,
+        max_iter: int = 50,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            approx=approx,
+            rank=rank,
+            class_weight=class_weight,
+            cache_size=cache_size,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.n_init = n_init
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        embedding = self._embed(bags, bag_weight)
+        solutions = self._alternate_outputs(
+            embedding.space,
+            target,
+            lambda output: _LabelProblem(
+                embedding.space,
+                bags.offsets,
+                target.signs[:, output],
+                self.C * cost_weight[:, output],
+            ),
+        )
+        return self._fitted(embedding, solutions)
+
+    def __bagwise_tags__(self) -> BagTags:
+        from sklearn.svm import SVC
+
+        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=SVC(tol=1e-8))
+
+
+class _LabelProblem(Alternation):
+    """mi-SVM of one output: rows are all instances, with the labels that suit the scores best."""
+
+    def __init__(
+        self,
+        space: Space,
+        offsets: NDArray[np.int64],
+        sign: NDArray[np.float64],
+        cost: NDArray[np.float64],
+    ) -> None:
+        super().__init__(space)
+        sizes = np.diff(offsets)
+        positive = sign > 0
+        self.starts, self.stops = offsets[:-1][positive], offsets[1:][positive]
+        self.inherited = np.repeat(sign, sizes)
+        self.cost = np.repeat(cost, sizes)
+
+    def loss(self, scores: NDArray[np.float64]) -> float:
+        return float(np.maximum(1.0 - self._labels(scores) * scores, 0.0) @ self.cost)
+
+    def choose(self, scores: NDArray[np.float64]) -> Rows:
+        return self._rows(self._labels(scores))
+
+    def first_rows(self) -> Rows:
+        return self._rows(self.inherited)
+
+    def random_rows(self, rng: np.random.Generator) -> Rows:
+        return self._rows(self._labels(rng.uniform(-1.0, 1.0, len(self.inherited))))
+
+    def _labels(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
+        labels = np.where((self.inherited > 0) & (scores >= 0), 1.0, -1.0)
+        labels[self.starts + segment_argmax(scores, self.starts, self.stops)] = 1.0
+        return labels
+
+    def _rows(self, labels: NDArray[np.float64]) -> Rows:
+        return Rows(np.arange(len(labels)), labels, self.cost)
