@@ -1,6 +1,13 @@
 """Kernels between instances, kernels and distances between bags, low-rank maps."""
 
 from bagwise.kernels._checks import check_psd
+from bagwise.kernels._distances import (
+    BagDistances,
+    DirectedDistances,
+    directed,
+    hausdorff,
+    nearest,
+)
 from bagwise.kernels._formulas import FORMULAS
 from bagwise.kernels._fourier_map import FourierMap, random_fourier
 from bagwise.kernels._gamma import is_gamma_rule, resolve_gamma
@@ -13,26 +20,33 @@ from bagwise.kernels._landmark_maps import (
     nystroem,
     pivoted_cholesky,
 )
+from bagwise.kernels._metrics import InstanceMetric
 from bagwise.kernels._set import normalise_set_gram, set_gram, set_self
 from bagwise.kernels._statistic import bag_statistics
 
 __all__ = [
     "FORMULAS",
+    "BagDistances",
     "BagGraphs",
+    "DirectedDistances",
     "FourierMap",
     "ImageSource",
     "InstanceKernel",
+    "InstanceMetric",
     "LandmarkMap",
     "bag_edges",
     "bag_statistics",
     "check_psd",
     "cholesky_features",
     "clique_weights",
+    "directed",
     "fill_means",
     "graph_gram",
     "graph_norms",
+    "hausdorff",
     "image_gram",
     "is_gamma_rule",
+    "nearest",
     "normalise_set_gram",
     "nystroem",
     "pivoted_cholesky",

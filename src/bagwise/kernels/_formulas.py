@@ -239,9 +239,8 @@ def _coordinate_sums(a: Matrix, b: Matrix, out: NDArray[Any], *, chi2: bool) -> 
 
 def _writable(block: Matrix) -> NDArray[Any]:
     """Return a dense block that is not read-only: compiled code would be compiled anew for that."""
-    if sp.issparse(block):
-        block = block.toarray()
-    return block if block.flags.writeable else block.copy()
+    dense: NDArray[Any] = block.toarray() if sp.issparse(block) else block
+    return dense if dense.flags.writeable else dense.copy()
 
 
 def _dense_sums(a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], *, chi2: bool) -> None:

@@ -229,5 +229,4 @@ def mirror(out: NDArray[Any], rows: slice, columns: slice) -> None:
         out[columns, rows] = out[rows, columns].T
         return
     square = out[rows, rows]
-    lower = np.tril_indices(len(square), -1)
-    square[lower] = square.T[lower]
+    np.copyto(square, square.T.copy(), where=np.tri(len(square), k=-1, dtype=bool))

@@ -1,5 +1,12 @@
 """Pure optimisation: problems in, points with certificates out. Nothing here knows scikit-learn."""
 
+from bagwise.solvers._assignment_search import AssignmentProblem
+from bagwise.solvers._assignments import (
+    AssignmentResult,
+    InnerSolution,
+    InnerSolver,
+    generate_assignments,
+)
 from bagwise.solvers._conic import ConicResult, solve_qp
 from bagwise.solvers._gram_source import CachedGram, GramSource
 from bagwise.solvers._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
@@ -7,28 +14,39 @@ from bagwise.solvers._grouped_rows import solve_grouped_svm_by_blocks, solve_lin
 from bagwise.solvers._linear_dual import LinearSVMResult, solve_linear_svm_dual
 from bagwise.solvers._linear_program import LinearProgramResult, solve_linear_program
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
+from bagwise.solvers._one_norm_svm import ColumnSource, OneNormSVMResult, solve_one_norm_svm
 from bagwise.solvers._primal_newton import PrimalNewtonResult, minimize_squared_hinge
 from bagwise.solvers._result import Certificate, Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
+from bagwise.solvers._simplex_dual import SimplexDualInner, SimplexDualResult, solve_simplex_dual
 from bagwise.solvers._svm_dual import SVMDualResult, constant_svm, solve_svm_dual
 
 __all__ = [
+    "AssignmentProblem",
+    "AssignmentResult",
     "CachedGram",
     "Certificate",
+    "ColumnSource",
     "ConicResult",
     "GramSource",
     "GroupedSVMResult",
+    "InnerSolution",
+    "InnerSolver",
     "LinearProgramResult",
     "LinearSVMResult",
     "Majorizable",
     "MajorizeResult",
+    "OneNormSVMResult",
     "PrimalNewtonResult",
     "Result",
     "RowMatrix",
     "SVMDualResult",
+    "SimplexDualInner",
+    "SimplexDualResult",
     "Status",
     "Step",
     "constant_svm",
+    "generate_assignments",
     "majorize_minimize",
     "minimize_squared_hinge",
     "solve_grouped_svm_by_blocks",
@@ -36,6 +54,8 @@ __all__ = [
     "solve_linear_grouped_svm",
     "solve_linear_program",
     "solve_linear_svm_dual",
+    "solve_one_norm_svm",
     "solve_qp",
+    "solve_simplex_dual",
     "solve_svm_dual",
 ]

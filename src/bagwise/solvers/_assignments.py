@@ -44,8 +44,8 @@ class InnerSolution(Protocol):
     def curvature(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the second derivatives of ``F`` along changes ``K_k`` of the Gram matrix.
 
-        ``rows`` holds ``K_k @ b`` for each of them. With ``b = P t`` for a matrix ``P`` that the
-        active constraints make, the derivatives are ``rows @ P @ rows.T``.
+        ``rows`` holds ``K_k @ b`` for each of them. If the factors answer to a change ``K_k`` by
+        ``-P K_k b``, the derivatives are ``rows @ P @ rows.T``.
         """
 
 
@@ -154,9 +154,10 @@ def generate_assignments(
         if value < least:
             msg = f"{name} must be at least {least}. Got {value}."
             raise ValueError(msg)
-    master = _Master(problem, inner, _first_columns(problem, start))
+    columns = _first_columns(problem, start)
 
     def run(_: None) -> AssignmentResult:
+        master = _Master(problem, inner, columns)
         status, gaps, history = _rounds(master, rng, tol, max_rounds, n_restarts)
         return master.result(status, history, gaps, perf_counter() - started)
 

@@ -45,7 +45,7 @@ class ArrayGram:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows, twice."""
-        return self._gram.shape  # type: ignore[return-value]
+        return self._gram.shape
 
     @property
     def dtype(self) -> "np.dtype[Any]":

@@ -553,11 +553,15 @@ class _WorkingSet:
                 moves.matrix, direction, moves.matrix @ direction, self.v[rows], side,
                 moves.anchor, group, alpha, upper, room,
             )  # fmt: skip
-            change = side * weight * (alpha - self.alpha[rows])
+            change = side * (alpha - self.alpha[rows])
+            v = self.v.copy()
+            _subtract(self.gram, self.weight, rows, weight * change, v)
+            if change @ (self.v + v)[rows] <= 0.0:  # twice what the dual gained: only rounding
+                return True
+            self.v[:] = v
             self.alpha[rows] = alpha
             room[group[single]] = (upper - alpha)[single]
             np.copyto(self.room, room, where=self.room > 0.0)
-            _subtract(self.gram, self.weight, rows, change, self.v)
             self.mask()
             if not is_straight:
                 return False

@@ -331,18 +331,20 @@ def bent_step(
             slope += slopes[k] * direction[k]
             curvature += image[k] * direction[k]
             fill[group[k]] += side[k] * direction[k]
-        if slope <= 0.0 or curvature <= _TINY:
+        if slope <= 0.0:
             return is_straight
-        length, met = slope / curvature, -1
+        length, met = slope / curvature if curvature > _TINY else np.inf, -1
         for k in range(n):
             pace = side[k] * direction[k]
             if pace != 0.0:
                 reach = alpha[k] / -pace if pace < 0.0 else (upper[k] - alpha[k]) / pace
-                if reach <= length:
+                if reach <= length and reach < np.inf:
                     length, met = reach, k
         for g in range(room.shape[0]):
-            if fill[g] > 0.0 and room[g] / fill[g] <= length:
+            if fill[g] > 0.0 and room[g] < np.inf and room[g] / fill[g] <= length:
                 length, met = room[g] / fill[g], n + g
+        if length == np.inf:  # lost in rounding: every way uphill ends at a bound
+            return is_straight
         for k in range(n):
             alpha[k] = max(alpha[k] + length * side[k] * direction[k], 0.0)
             slopes[k] -= length * image[k]

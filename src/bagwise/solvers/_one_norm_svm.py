@@ -286,6 +286,7 @@ class _Search:
             stuck = stuck or self.idle > _PATIENCE
             columns, rows = self._evaluate()
             budget -= steps
+            self.idle = 0 if rows else self.idle
             if self.gap <= _ACCURACY * self.objective:
                 return self
             if not rows and (stuck or (optimal and not columns)):

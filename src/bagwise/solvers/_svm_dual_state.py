@@ -155,7 +155,10 @@ class State:
             step = max(1, int(_BLOCK_BYTES / (8 * len(rows) + 1)))
             for first in range(0, len(rows), step):
                 checkpoint()
-                out[first : first + step] = self.source.block(rows[first : first + step], rows)
+                block = self.source.block(rows[first : first + step], rows)
+                if not np.isfinite(block).all():
+                    raise ValueError(not_finite())
+                out[first : first + step] = block
         out.flat[:: len(rows) + 1] = self.diagonal[rows]
 
     def tidied(self) -> NDArray[np.float64]:
@@ -331,8 +334,8 @@ class State:
         return self.goal - self.v - self.ridge * self.beta + intercept
 
 
-def _checked_gram(gram: Any, *, check_finite: bool) -> NDArray[Any]:
-    gram = np.asarray(gram)
+def _checked_gram(values: Any, *, check_finite: bool) -> NDArray[Any]:
+    gram: NDArray[Any] = np.asarray(values)
     _check_square(gram.shape)
     if gram.dtype not in (np.float32, np.float64):
         gram = gram.astype(np.float64)

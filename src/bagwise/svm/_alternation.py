@@ -94,4 +94,8 @@ def alternate(
         if best is None or ended.objective < best.objective:
             best = ended
     assert best is not None
-    return replace(best.x, certificate=best.certificate)
+    x, certificate = best.x, best.certificate
+    if (x.rows.index >= problem.space.n_instances).any():  # nothing was better than the means
+        x = problem.space.solve(problem.choose(x.scores), x)
+        certificate = replace(certificate, objective=problem.value(x))
+    return replace(x, certificate=certificate)

@@ -7,9 +7,10 @@ Fourier features weights of theirs.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
@@ -17,6 +18,7 @@ from bagwise.kernels import (
     FourierMap,
     ImageSource,
     InstanceKernel,
+    LandmarkMap,
     cholesky_features,
     fill_means,
     image_gram,
@@ -24,7 +26,10 @@ from bagwise.kernels import (
     random_fourier,
 )
 from bagwise.svm._precomputed import given_gram, warn_unless_psd
-from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space
+from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space, mean_instances
+
+#: Which mean of a bag: that of the images of its instances, or the image of the mean instance.
+Means: TypeAlias = Literal["image", "instance"]
 
 _NO_GAMMA = ("linear", "cosine")
 
@@ -57,7 +62,7 @@ def embed(
     approx: str | None,
     rank: int,
     rng: np.random.Generator,
-    means: bool,
+    means: Means | None,
     cache_bytes: int,
     solver: dict[str, Any],
     owner: str,
@@ -76,8 +81,9 @@ def embed(
         Its rank.
     rng : Generator
         For maps that are random.
-    means : bool
-        Whether means of bags will be asked for.
+    means : {"image", "instance"} or None
+        Whether means of bags will be asked for, and which: the mean of the images of the instances,
+        or the image of the mean of the instances.
     cache_bytes : int
         A Gram matrix up to this size is held in memory; of a larger one, as many rows are.
     solver : dict
@@ -91,9 +97,9 @@ def embed(
         return _linear(bags, solver)
     if approx == "fourier":
         chart = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
-        return _fourier(bags, solver, kernel, chart)
+        return _fourier(bags, solver, kernel, chart, means)
     if approx is not None:
-        return _landmarks(bags, solver, kernel, approx, rank, rng)
+        return _landmarks(bags, solver, kernel, approx, rank, rng, means)
     return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes)
 
 
@@ -123,23 +129,37 @@ def expansion_attributes(
     }
 
 
+def _stacked(rows: Any, more: Any) -> Any:
+    if sp.issparse(rows):
+        return sp.vstack([rows, more], format="csr")
+    return np.concatenate([rows, more])
+
+
 def _gamma(kernel: InstanceKernel) -> dict[str, Any]:
     return {"gamma_": kernel.gamma} if needs_gamma(kernel.name) else {}
 
 
 def _exact(
-    bags: Bags, solver: dict[str, Any], kernel: InstanceKernel, *, means: bool, cache_bytes: int
+    bags: Bags,
+    solver: dict[str, Any],
+    kernel: InstanceKernel,
+    *,
+    means: Means | None,
+    cache_bytes: int,
 ) -> Embedding:
     instances, offsets, sizes = bags.instances, bags.offsets, bags.sizes
+    images = instances
+    if means == "instance":
+        images = _stacked(instances, mean_instances(instances, offsets))
     n_images = bags.n_instances + (len(bags) if means else 0)
     fits = n_images**2 * (4 if instances.dtype == np.float32 else 8) <= cache_bytes
     gram: Any
     if fits:
-        gram = image_gram(kernel, instances, offsets, means=means)
+        gram = image_gram(kernel, images, offsets, means=means == "image")
         if callable(kernel.name):
             warn_unless_psd(gram[: bags.n_instances, : bags.n_instances], "kernel")
     else:
-        gram = ImageSource.of(kernel, instances, offsets, means=means)
+        gram = ImageSource.of(kernel, images, offsets, means=means == "image")
         solver = {**solver, "cache_bytes": cache_bytes}
 
     def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
@@ -152,10 +172,10 @@ def _exact(
     return Embedding(KernelSpace(gram, bags.n_instances, **solver), attributes)
 
 
-def _given(bags: Bags, solver: dict[str, Any], *, means: bool, owner: str) -> Embedding:
+def _given(bags: Bags, solver: dict[str, Any], *, means: Means | None, owner: str) -> Embedding:
     gram, rows = given_gram(bags, owner)
     sizes = bags.sizes
-    if means:
+    if means:  # the mean instance is not known, the mean of the images is
         n = len(gram)
         inner, gram = gram, np.empty((n + len(sizes),) * 2, gram.dtype)
         gram[:n, :n] = inner
@@ -193,6 +213,7 @@ def _landmarks(
     approx: str,
     rank: int,
     rng: np.random.Generator,
+    means: Means | None,
 ) -> Embedding:
     instances = bags.instances
     if approx == "cholesky":
@@ -209,11 +230,28 @@ def _landmarks(
             **_gamma(kernel),
         }
 
-    return Embedding(LinearSpace(features, bags.offsets, **solver), attributes)
+    return Embedding(_mapped_space(bags, solver, chart, features, means), attributes)
+
+
+def _mapped_space(
+    bags: Bags,
+    solver: dict[str, Any],
+    chart: LandmarkMap | FourierMap,
+    features: Any,
+    means: Means | None,
+) -> LinearSpace:
+    mapped = None
+    if means == "instance":
+        mapped = chart.transform(mean_instances(bags.instances, bags.offsets))
+    return LinearSpace(features, bags.offsets, means=mapped, **solver)
 
 
 def _fourier(
-    bags: Bags, solver: dict[str, Any], kernel: InstanceKernel, chart: FourierMap
+    bags: Bags,
+    solver: dict[str, Any],
+    kernel: InstanceKernel,
+    chart: FourierMap,
+    means: Means | None,
 ) -> Embedding:
     features = chart.transform(bags.instances)
 
@@ -225,4 +263,4 @@ def _fourier(
             **_gamma(kernel),
         }
 
-    return Embedding(LinearSpace(features, bags.offsets, **solver), attributes)
+    return Embedding(_mapped_space(bags, solver, chart, features, means), attributes)

@@ -14,7 +14,7 @@ from bagwise.base import BagClassifier, BagTags, Target, one_vs_rest
 from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, resolve_gamma
 from bagwise.solvers import Certificate
 from bagwise.svm._alternation import Alternation, alternate
-from bagwise.svm._embeddings import Embedding, embed, expand, needs_gamma
+from bagwise.svm._embeddings import Embedding, Means, embed, expand, needs_gamma
 from bagwise.svm._spaces import Solution, Space, constant_solution
 
 
@@ -122,7 +122,12 @@ class KernelMachine(BagClassifier):
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _embed(
-        self, bags: Bags, bag_weight: NDArray[np.float64], *, means: bool = False, **solver: Any
+        self,
+        bags: Bags,
+        bag_weight: NDArray[np.float64],
+        *,
+        means: Means | None = None,
+        **solver: Any,
     ) -> Embedding:
         """Return where the instances live, with the means of bags if the method needs them.
 

@@ -33,7 +33,7 @@ class MISVM(MaxRuleMachine):
 
     The maximum of a positive bag is not convex. It is replaced by the instance that attains it, the
     convex problem is solved, and so on until the choice repeats; the objective never rises on the
-    way. The first problem has the means of the positive bags in their place.
+    way. The first problem has the mean instances of the positive bags in their place.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class MISVM(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, means=True)
+        embedding = self._embed(bags, bag_weight, means="instance")
         solutions = self._alternate_outputs(
             embedding.space,
             target,

@@ -128,7 +128,7 @@ def constant_solution(n_instances: int, sign: float) -> Solution:
 
 @dataclass(frozen=True, eq=False)
 class KernelSpace:
-    """Instances known by their Gram matrix, followed by the means of bags if a method needs them.
+    """Instances known by their Gram matrix, followed by means of bags if a method needs them.
 
     Rows that take no part have cost 0, so that every problem uses the same matrix, uncopied.
 
@@ -220,6 +220,8 @@ class LinearSpace:
         The instances, bag after bag.
     offsets : ndarray of int of shape (n_bags + 1,)
         Where the bags begin, and where the last one ends.
+    means : ndarray of shape (n_bags, n_features), optional
+        What stands for the means of bags, if not the means of their features.
     tol : float
         Of the solver.
     max_iter : int
@@ -230,6 +232,7 @@ class LinearSpace:
 
     features: Any
     offsets: NDArray[np.int64]
+    means: Any = None
     tol: float = 1e-6
     max_iter: int = _SOLVER_SWEEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
@@ -276,7 +279,10 @@ class LinearSpace:
         is_mean = index >= n
         if not is_mean.any():
             return self.features, index
-        means = self._means(index[is_mean] - n)
+        means = self.means
+        if means is None:
+            means = mean_instances(self.features, self.offsets)
+        means = means[index[is_mean] - n]
         instances = self.features[index[~is_mean]]
         stack = sp.vstack if sp.issparse(self.features) else np.concatenate
         place = np.empty(len(index), np.int64)
@@ -285,17 +291,14 @@ class LinearSpace:
         place[is_mean] = np.arange(n_plain, len(index))
         return stack([instances, means]), place
 
-    def _means(self, bags: NDArray[np.int64]) -> Any:
-        sizes = np.diff(self.offsets)
-        factor = sp.csr_array(
-            (
-                np.repeat(1.0 / sizes, sizes).astype(self.features.dtype),
-                np.arange(self.n_instances),
-                self.offsets,
-            ),
-            shape=(len(sizes), self.n_instances),
-        )
-        return factor[bags] @ self.features
+
+def mean_instances(instances: Any, offsets: NDArray[np.int64]) -> Any:
+    """Return the mean of the instances of each bag, in their precision."""
+    sizes = np.diff(offsets)
+    n = instances.shape[0]
+    factor = np.repeat(1.0 / sizes, sizes)
+    means = sp.csr_array((factor, np.arange(n), offsets), shape=(len(sizes), n)) @ instances
+    return means.astype(instances.dtype, copy=False)
 
 
 def _started(rows: Rows, start: Solution | None, n_images: int) -> NDArray[np.float64]:

@@ -1,0 +1,238 @@
+"""The simplex dual against quadprog, clarabel, closed forms and its own certificate."""
+
+import numpy as np
+import pytest
+import quadprog
+
+import bagwise.solvers._simplex_dual as simplex_dual
+from bagwise._threads import ordered_map
+from bagwise.solvers import Status, solve_qp
+from bagwise.solvers._simplex_dual import (
+    SimplexDualInner,
+    minimize_on_simplex,
+    solve_simplex_dual,
+)
+
+
+def _problem(n=60, *, cost=10.0, d=3, shift=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    sign = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    X = rng.normal(size=(n, d)) + shift * sign[:, None]
+    gram = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    return gram, sign, 1.0 / (cost * rng.uniform(0.5, 2.0, n))
+
+
+def _linear(n=80, d=4):
+    rng = np.random.default_rng(1)
+    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(n, d)) + sign[:, None]
+    return X @ X.T, sign, np.full(n, 0.05)
+
+
+def _duplicates():
+    gram, sign, ridge = _problem(n=25)
+    rows = np.r_[np.arange(25), np.arange(25), np.arange(10)]
+    return gram[np.ix_(rows, rows)], sign[rows], ridge[rows]
+
+
+def _contradictions():
+    gram, sign, ridge = _problem(n=25)
+    return np.tile(gram, (2, 2)), np.r_[sign, -sign], np.r_[ridge, ridge]
+
+
+def _zero_rows():
+    gram, sign, ridge = _problem(n=30)
+    gram[::3] = gram[:, ::3] = 0.0
+    return gram, sign, ridge
+
+
+def _one_sign():
+    gram, sign, ridge = _problem()
+    return gram, np.ones_like(sign), ridge
+
+
+ZOO = {
+    "usual": _problem,
+    "cheap": lambda: _problem(cost=1e-3),
+    "hard": lambda: _problem(cost=1e4),
+    "larger": lambda: _problem(n=350, cost=100.0),  # coordinate steps first
+    "linear": _linear,
+    "duplicates": _duplicates,
+    "contradictions": _contradictions,
+    "zero rows": _zero_rows,
+    "one sign": _one_sign,
+    "one row": lambda: _problem(n=1),
+}
+
+
+def _form(gram, sign, ridge):
+    return gram * sign * sign[:, None] + np.diag(ridge)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_equals_quadprog(name):
+    gram, sign, ridge = ZOO[name]()
+    n = len(sign)
+    H = _form(gram, sign, ridge)
+    sides = np.c_[np.ones(n), np.eye(n)]
+    x, value, *_ = quadprog.solve_qp(H, np.zeros(n), sides, np.r_[1.0, np.zeros(n)], 1)
+    result = solve_simplex_dual(gram, sign, ridge)
+    assert result.status == Status.CONVERGED
+    assert result.objective == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(result.x, x, atol=1e-6 * x.max())
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_certificate(name):
+    gram, sign, ridge = ZOO[name]()
+    result = solve_simplex_dual(gram, sign, ridge)
+    a, H = result.x, _form(gram, sign, ridge)
+    slope = H @ a
+    assert a.min() >= 0.0
+    assert a.sum() == pytest.approx(1.0)
+    assert result.objective == pytest.approx(0.5 * a @ H @ a)
+    gap = a @ slope - slope.min()
+    assert result.gap == pytest.approx(gap, abs=1e-9 * result.objective)
+    assert result.residual <= 1e-9
+    assert result.rho == pytest.approx(2.0 * result.objective)
+    np.testing.assert_allclose(result.decision, gram @ (sign * a), atol=1e-12 * gram.max())
+    np.testing.assert_array_equal(result.b, sign * a)
+    # The primal, at the weights and the margin that the factors give, has minus this value.
+    short = np.maximum(result.rho - sign * result.decision, 0.0)
+    primal = 0.5 * result.b @ result.decision - result.rho + 0.5 * (short**2 / ridge).sum()
+    assert -primal == pytest.approx(result.objective, rel=1e-7)
+    assert (np.diff(result.history) <= 1e-12 * result.history[:-1]).all()
+
+
+def test_equals_clarabel():
+    gram, sign, ridge = _problem(n=40, cost=100.0)
+    reference = solve_qp(
+        _form(gram, sign, ridge), np.zeros(40), A_eq=np.ones((1, 40)), b_eq=[1.0], lower=0.0,
+        tol=1e-10,
+    )  # fmt: skip
+    result = solve_simplex_dual(gram, sign, ridge)
+    assert result.objective == pytest.approx(reference.objective, rel=1e-7)
+
+
+def test_closed_forms():
+    ridge = np.array([0.5, 1.0, 2.0])
+    result = solve_simplex_dual(np.zeros((3, 3)), [1, 1, -1], ridge)
+    np.testing.assert_allclose(result.x, (1.0 / ridge) / (1.0 / ridge).sum())
+    # The row that lies between the origin and the others takes all.
+    gram = np.outer([1.0, 5.0, 6.0], [1.0, 5.0, 6.0])
+    np.testing.assert_allclose(solve_simplex_dual(gram, np.ones(3), 0.1).x, [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["usual", "hard", "larger", "duplicates"])
+def test_warm_start(name):
+    gram, sign, ridge = ZOO[name]()
+    cold = solve_simplex_dual(gram, sign, ridge)
+    same = solve_simplex_dual(gram, sign, ridge, x0=7.0 * cold.x)
+    assert same.n_iter == 1
+    np.testing.assert_allclose(same.x, cold.x, atol=1e-9)
+    elsewhere = solve_simplex_dual(gram, sign, ridge, x0=np.eye(len(sign))[0])
+    assert elsewhere.objective == pytest.approx(cold.objective, rel=1e-9)
+    nowhere = solve_simplex_dual(gram, sign, ridge, x0=np.zeros(len(sign)))
+    assert nowhere.objective == pytest.approx(cold.objective, rel=1e-9)
+
+
+def test_curvature_is_the_second_derivative():
+    gram, sign, ridge = _problem(n=30, cost=5.0)
+    rng = np.random.default_rng(3)
+    roots = rng.normal(size=(3, 30, 2))
+    changes = roots @ roots.transpose(0, 2, 1)
+
+    def solve(v):
+        return solve_simplex_dual(gram + np.tensordot(v, changes, 1), sign, ridge)
+
+    def slope(v):
+        b = solve(v).b
+        return -0.5 * np.einsum("kij,i,j->k", changes, b, b)
+
+    result = solve(np.zeros(3))
+    steps = 1e-6 * np.eye(3)
+    numeric = [(solve(h).value - solve(-h).value) / 2e-6 for h in steps]
+    np.testing.assert_allclose(slope(np.zeros(3)), numeric, rtol=1e-6)
+    second = [(slope(h) - slope(-h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(result.curvature(changes @ result.b), second, rtol=1e-6)
+
+
+def test_single_precision_and_orders_of_the_gram_matrix():
+    gram, sign, ridge = _problem(n=80)
+    result = solve_simplex_dual(gram, sign, ridge)
+    single = gram.astype(np.float32)
+    exact = solve_simplex_dual(single.astype(np.float64), sign, ridge)
+    narrow = solve_simplex_dual(single, sign, ridge)
+    assert narrow.objective == pytest.approx(exact.objective, rel=1e-10)
+    np.testing.assert_array_equal(
+        solve_simplex_dual(np.asfortranarray(gram), sign, ridge).x, result.x
+    )
+    whole = solve_simplex_dual(np.eye(3, dtype=int), [1, 1, 1], 1.0)
+    np.testing.assert_allclose(whole.x, 1.0 / 3.0)
+
+
+def test_threads_do_not_matter():
+    gram, sign, ridge = ZOO["larger"]()
+    here = solve_simplex_dual(gram, sign, ridge)
+    [there] = ordered_map(lambda _: solve_simplex_dual(gram, sign, ridge), [None], n_threads=2)
+    np.testing.assert_array_equal(here.x, there.x)
+
+
+def test_budget_of_steps_keeps_a_valid_certificate():
+    gram, sign, ridge = ZOO["hard"]()
+    best = solve_simplex_dual(gram, sign, ridge)
+    short = solve_simplex_dual(gram, sign, ridge, max_iter=2)
+    assert short.status == Status.MAX_ITER
+    assert short.x.min() >= 0.0
+    assert short.lower_bound <= best.objective <= short.objective
+
+
+def test_inner_solver():
+    gram, sign, ridge = _problem()
+    inner = SimplexDualInner(sign, ridge)
+    first = inner.solve(gram, None)
+    again = inner.solve(gram, first.b)
+    assert first.value == pytest.approx(again.value)
+    assert 0.0 <= first.error <= 1e-9 * abs(first.value)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_quadratic_over_the_simplex(seed):
+    rng = np.random.default_rng(seed)
+    k = 2 + seed
+    root = rng.normal(size=(k, max(1, k - seed % 3)))  # some of them singular
+    M, c = root @ root.T, rng.normal(size=k)
+    start = rng.dirichlet(np.ones(k)) if seed % 2 else np.eye(k)[0]
+    x = minimize_on_simplex(M, c, start)
+    assert x.min() >= 0.0
+    assert x.sum() == pytest.approx(1.0)
+    reference = solve_qp(M, c, A_eq=np.ones((1, k)), b_eq=[1.0], lower=0.0, tol=1e-10)
+    assert 0.5 * x @ M @ x + c @ x == pytest.approx(reference.objective, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"gram": np.zeros((2, 3))}, "gram must be a square matrix"),
+        ({"gram": np.full((2, 2), np.nan)}, "gram must hold finite numbers"),
+        ({"gram": -np.eye(2)}, "gram must be positive semi-definite"),
+        ({"sign": [1.0, 0.5]}, "sign must hold -1 and"),
+        ({"sign": [1.0, 1.0, 1.0]}, "sign must have one entry for each of the 2 rows"),
+        ({"ridge": [1.0, 0.0]}, "ridge must be positive. Got 0.0 in row 1"),
+        ({"x0": [1.0, -1.0]}, "x0 must not be negative. Got -1.0 in row 1"),
+        ({"x0": [1.0, np.inf]}, "x0 must hold finite numbers"),
+    ],
+    ids=["shape", "nan", "indefinite", "sign", "signs", "ridge", "negative", "infinite"],
+)
+def test_bad_input(change, words):
+    arguments = {"gram": np.eye(2), "sign": [1.0, -1.0], "ridge": 0.5} | change
+    with pytest.raises(ValueError, match=words):
+        solve_simplex_dual(**arguments)
+
+
+def test_sweeps_come_first_only_for_many_rows(monkeypatch):
+    gram, sign, ridge = ZOO["larger"]()
+    monkeypatch.setattr(simplex_dual, "_SWEEP_ABOVE", 10_000)
+    plain = solve_simplex_dual(gram, sign, ridge)
+    monkeypatch.undo()
+    assert solve_simplex_dual(gram, sign, ridge).objective == pytest.approx(plain.objective)
