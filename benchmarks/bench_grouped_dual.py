@@ -7,6 +7,7 @@ Needs the folder of the classic sets: BAGWISE_DATA=... python benchmarks/bench_g
 """
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -31,7 +32,7 @@ def load(name):
     spread = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     rows, groups = [], []
-    for bag, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for bag, (start, stop) in enumerate(pairwise(offsets)):
         chosen = np.arange(start, stop)
         if positive[bag]:
             distance = ((X[chosen] - X[chosen].mean(axis=0)) ** 2).sum(axis=1)
@@ -75,7 +76,8 @@ if __name__ == "__main__":
     print("a fifth from that solution; 'plain': a slack for each row")
     print(
         f"{'data':>9} {'n':>5} {'C':>6} | {'grouped':>8} {'steps':>7} {'dual':>15} {'gap':>8} "
-        f"{'residual':>8} {'sv':>5} | {'warm':>8} {'steps':>6} | {'plain':>8} {'steps':>7} {'sv':>5}"
+        f"{'residual':>8} {'sv':>5} | {'warm':>8} {'steps':>6} "
+        f"| {'plain':>8} {'steps':>7} {'sv':>5}"
     )
     with threadpool_limits(1):
         for name in DATASETS:

@@ -141,7 +141,7 @@ class miSVM(MaxRuleMachine):
         rank: int = 300,
         n_init: int = 1,
         class_weight: Any = None,
-        cache_size: float = 1000.0,
+        cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 50,
         random_state: Any = None,
