@@ -1,4 +1,4 @@
-"""The SVM dual with group caps against an interior-point method, the plain dual and closed forms."""
+"""The SVM dual with group caps against an interior-point method, the plain dual, closed forms."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import bagwise.solvers._grouped_dual as grouped_dual
+import bagwise.solvers._grouped_dual_set as grouped_dual_set
 from bagwise._threads import Abandoned
 from bagwise.solvers import Status, solve_qp, solve_svm_dual
 from bagwise.solvers._grouped_dual import solve_grouped_svm_dual
@@ -193,7 +194,9 @@ def test_value_is_that_of_the_primal_problem(seed, felt):
     """Minimise over ``w``, ``b`` and one slack for each group, as the problem is stated."""
     p = _problem(n=14, n_groups=5, d=2, kernel=_linear, felt=felt, seed=seed, cap=0.7)
     p = p._replace(target=np.random.default_rng(seed).normal(1.0, 0.5, size=14))
-    rows = np.hstack([-p.sign[:, None] * p.X, -(p.sign * p.felt)[:, None], -_membership(p).T.toarray()])
+    rows = np.hstack(
+        [-p.sign[:, None] * p.X, -(p.sign * p.felt)[:, None], -_membership(p).T.toarray()]
+    )
     P = np.diag([1.0, 1.0] + [0.0] * 6)
     q = np.r_[0.0, 0.0, 0.0, p.cap]
     # A bounded intercept, as nothing holds it where all rows have one sign.
@@ -247,7 +250,8 @@ def test_problem_larger_than_a_working_set():
 
 
 def test_many_free_rows_are_left_to_plain_steps(monkeypatch):
-    monkeypatch.setattr(grouped_dual, "_LARGEST_FREE", 5)
+    monkeypatch.setattr(grouped_dual, "LARGEST_FREE", 5)
+    monkeypatch.setattr(grouped_dual_set, "LARGEST_FREE", 5)
     p = _mil(cap=3.0)
     _assert_optimal(p, _solve(p, tol=1e-7), tol=1e-7)
 
@@ -371,7 +375,7 @@ def test_can_be_cut_between_slices(monkeypatch):
             raise Abandoned
 
     monkeypatch.setattr(grouped_dual, "checkpoint", cut)
-    monkeypatch.setattr(grouped_dual, "_SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(grouped_dual, "SLICE_SECONDS", 1e-5)
     with pytest.raises(Abandoned):
         _solve(_mil(cap=100.0))
     assert len(calls) == 5

@@ -491,6 +491,37 @@ def test_errors_of_sources_say_what_is_wrong(source, message):
         solve_svm_dual(source, [1, -1, 1, -1], 1.0)
 
 
+def test_a_source_can_be_cut_between_blocks(monkeypatch):
+    calls = []
+
+    def interrupt():
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(svm_dual_state, "_BLOCK_BYTES", 1e4)
+    monkeypatch.setattr(svm_dual_state, "checkpoint", interrupt)
+    p = _problem(n=200)
+    with pytest.raises(KeyboardInterrupt):
+        _solve(p._replace(gram=ArrayGram(p.gram)))
+
+
+def test_a_source_gives_the_same_bits_in_any_number_of_threads():
+    p = _problem(n=1200, cost=10.0)
+    costs = [0.1, 1.0, 10.0]
+    one, two = (
+        list(
+            ordered_map(
+                lambda c: solve_svm_dual(CachedGram(ArrayGram(p.gram), 1e6), p.sign, c).x,
+                costs,
+                n_threads=n,
+            )
+        )
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
 def test_unknown_loss_is_refused():
     with pytest.raises(ValueError, match="loss must be one of 'hinge'"):
         solve_svm_dual(np.eye(2), [1, -1], 1.0, loss="log")

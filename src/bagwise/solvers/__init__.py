@@ -19,7 +19,12 @@ from bagwise.solvers._primal_newton import PrimalNewtonResult, minimize_squared_
 from bagwise.solvers._result import Certificate, Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
 from bagwise.solvers._simplex_dual import SimplexDualInner, SimplexDualResult, solve_simplex_dual
-from bagwise.solvers._svm_dual import SVMDualResult, constant_svm, solve_svm_dual
+from bagwise.solvers._svm_dual import (
+    SVMDualResult,
+    constant_svm,
+    rescale_alpha,
+    solve_svm_dual,
+)
 
 __all__ = [
     "AssignmentProblem",
@@ -49,6 +54,7 @@ __all__ = [
     "generate_assignments",
     "majorize_minimize",
     "minimize_squared_hinge",
+    "rescale_alpha",
     "solve_grouped_svm_by_blocks",
     "solve_grouped_svm_dual",
     "solve_linear_grouped_svm",

@@ -7,7 +7,7 @@ none is worse than what its group has already paid for.
 """
 
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,27 @@ from bagwise.solvers._result import Status
 from bagwise.solvers._row_matrix import RowMatrix
 
 _BLOCK_ENTRIES = 1 << 22  # of a Gram matrix, computed at a time
+_GROWTH = 0.25  # rows that may join in a round, for each one that is there
+_LOOSENESS = 0.1  # of the worst row left out: how exactly the others are solved meanwhile
+
+
+class RowImages(Protocol):
+    """What the solver asks of the images of rows, wherever they live."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+
+    def gram(self, few: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the inner products of some rows with one another."""
+
+    def combine(
+        self, few: NDArray[np.int64], beta: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sum of some rows with factors, and its inner product with every row.
+
+        The sum may be left empty where it cannot be written down.
+        """
 
 
 def solve_linear_grouped_svm(
@@ -29,6 +50,7 @@ def solve_linear_grouped_svm(
     cap: ArrayLike,
     *,
     target: ArrayLike = 1.0,
+    intercept: ArrayLike | None = None,
     rows: ArrayLike | None = None,
     alpha0: ArrayLike | None = None,
     tol: float = 1e-6,
@@ -37,25 +59,29 @@ def solve_linear_grouped_svm(
     r"""Train a linear support vector machine in which the rows of a group share one slack.
 
     The problem, for rows :math:`x_r` with signs :math:`s_r` and targets :math:`t_r` in groups
-    :math:`g` with costs :math:`c_g`, is
+    :math:`g` with costs :math:`c_g`, and :math:`z_r` 1 where a row feels the intercept and else 0,
+    is
 
     .. math::
 
         \min_{w, b} \; \tfrac12 \|w\|^2
-        + \sum_g c_g \max\bigl(0, \max_{r \in g} t_r - s_r (\langle w, x_r \rangle + b)\bigr).
+        + \sum_g c_g \max_{r \in g} \bigl(t_r - s_r (\langle w, x_r \rangle + z_r b)\bigr)_+.
 
     Parameters
     ----------
     instances : array or CSR matrix of shape (m, d)
         The matrix that holds the rows.
     sign : array-like of shape (n,)
-        -1 or +1; one sign in each group.
+        -1 or +1; one sign in each group whose rows feel the intercept.
     group : array-like of int of shape (n,)
         Number of each row's group, from 0.
     cap : array-like of shape (n_groups,)
         Costs of the groups, not negative.
     target : array-like of shape (n,) or float
         Margins that the rows ought to have.
+    intercept : array-like of shape (n,), optional
+        Which rows feel the intercept, as booleans or 0 and 1: in each group all or none. By default
+        all do.
     rows : array-like of int, optional
         Which rows of ``instances`` make up the problem; then ``n`` is their number.
     alpha0 : array-like of shape (n,), optional
@@ -71,9 +97,10 @@ def solve_linear_grouped_svm(
     LinearSVMResult
         ``lower_bound`` is the dual value on the rows chosen, which bounds the whole problem.
     """
-    return _generate(
-        _FeatureRows(RowMatrix(instances, rows)), sign, group, cap, target, alpha0, tol, max_iter
-    )
+    return solve_grouped_svm_on_images(
+        _FeatureRows(RowMatrix(instances, rows)), sign, group, cap, target=target,
+        intercept=intercept, alpha0=alpha0, tol=tol, max_iter=max_iter,
+    )  # fmt: skip
 
 
 def solve_grouped_svm_by_blocks(
@@ -83,6 +110,7 @@ def solve_grouped_svm_by_blocks(
     cap: ArrayLike,
     *,
     target: ArrayLike = 1.0,
+    intercept: ArrayLike | None = None,
     alpha0: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int = 200,
@@ -92,7 +120,10 @@ def solve_grouped_svm_by_blocks(
     Parameters are those of `solve_linear_grouped_svm`, with the source in place of the features;
     ``coef`` of the result is empty.
     """
-    return _generate(_SourceRows(source), sign, group, cap, target, alpha0, tol, max_iter)
+    return solve_grouped_svm_on_images(
+        _SourceRows(source), sign, group, cap, target=target,
+        intercept=intercept, alpha0=alpha0, tol=tol, max_iter=max_iter,
+    )  # fmt: skip
 
 
 class _FeatureRows:
@@ -134,61 +165,56 @@ class _SourceRows:
         return np.empty(0), out
 
 
-def _generate(
-    images: _FeatureRows | _SourceRows,
+def solve_grouped_svm_on_images(
+    images: RowImages,
     sign: ArrayLike,
     group: ArrayLike,
     cap: ArrayLike,
-    target: ArrayLike,
-    alpha0: ArrayLike | None,
-    tol: float,
-    max_iter: int,
+    *,
+    target: ArrayLike = 1.0,
+    intercept: ArrayLike | None = None,
+    alpha0: ArrayLike | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 200,
 ) -> LinearSVMResult:
-    """Solve on few rows, let the worst row of each group join, until none is too bad."""
+    """Solve the same problem on rows of which only products are asked for.
+
+    Parameters are those of `solve_linear_grouped_svm`, with `RowImages` in place of the features;
+    ``coef`` of the result is what they return as the sum of rows.
+    """
     started = perf_counter()
-    n = images.n
-    signs, goal = np.asarray(sign, np.float64), np.broadcast_to(np.asarray(target, float), (n,))
-    groups, caps = np.asarray(group, np.int64), np.asarray(cap, np.float64)
-    order = np.argsort(groups, kind="stable")
-    bounds = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    chosen = np.zeros(n, bool)
-    alpha = np.zeros(n) if alpha0 is None else np.asarray(alpha0, np.float64).copy()
-    chosen[alpha > 0] = True
-    chosen[order[bounds]] = True  # one row at least of each group
-    chosen &= caps[groups] > 0
-    status = Status.MAX_ITER
+    rows = _GroupedRows(images.n, sign, group, cap, target, intercept)
+    alpha = np.zeros(rows.n) if alpha0 is None else np.array(alpha0, np.float64)
+    chosen = rows.first(alpha)
+    status, accuracy = Status.MAX_ITER, tol
     history: list[float] = []
     while len(history) < max_iter:
         checkpoint()
         few = np.flatnonzero(chosen)
         result = solve_grouped_svm_dual(
-            images.gram(few), signs[few], groups[few], caps,
-            target=goal[few], alpha0=alpha[few], tol=tol,
+            images.gram(few), rows.sign[few], rows.group[few], rows.cap,
+            target=rows.target[few], intercept=rows.felt[few], alpha0=alpha[few], tol=accuracy,
         )  # fmt: skip
         alpha[:] = 0.0
         alpha[few] = result.x
-        coef, products = images.combine(few, signs[few] * result.x)
-        decision = products + result.intercept
-        violation = goal - signs * decision
-        slack = np.zeros(len(caps))
-        np.maximum.at(slack, groups[few], violation[few])
-        excess = np.where(caps[groups] > 0, violation - slack[groups], -np.inf)
-        worst = order[_segment_argmax(excess[order], bounds)]
-        worst = worst[(excess[worst] > tol) & ~chosen[worst]]
-        np.maximum.at(slack, groups, violation)
-        half_norm = 0.5 * float((signs * alpha) @ products)
-        objective = half_norm + float(caps @ slack)
-        history.append(objective)
-        if len(worst) == 0:
+        coef, products = images.combine(few, rows.sign[few] * result.x)
+        decision = products + result.intercept * rows.felt
+        violation = rows.target - rows.sign * decision
+        excess = rows.excess(violation, chosen)
+        slack = np.maximum(rows.group_max(violation), 0.0)
+        history.append(0.5 * float((rows.sign * alpha) @ products) + float(rows.cap @ slack))
+        joining = rows.joining(excess, chosen, tol)
+        if len(joining) == 0 and min(result.residual, accuracy) <= tol:
             status = result.status
             break
-        chosen[worst] = True
+        chosen[joining] = True
+        accuracy = max(tol, _LOOSENESS * float(excess.max())) if len(joining) else tol
     return LinearSVMResult(
         x=alpha,
         coef=coef,
         intercept=result.intercept,
         decision=decision,
-        objective=objective,
+        objective=history[-1],
         lower_bound=result.lower_bound,
         residual=max(result.residual, float(excess.max(initial=0.0))),
         status=status,
@@ -198,9 +224,62 @@ def _generate(
     )
 
 
-def _segment_argmax(values: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the largest value of each segment is; segments end where the next begins."""
-    largest = np.maximum.reduceat(values, starts)
-    lengths = np.diff(np.append(starts, len(values)))
-    at = np.where(values == np.repeat(largest, lengths), np.arange(len(values)), len(values))
-    return np.minimum.reduceat(at, starts)
+class _GroupedRows:
+    """What is asked of each row, and which rows of a group are worst."""
+
+    def __init__(
+        self,
+        n: int,
+        sign: ArrayLike,
+        group: ArrayLike,
+        cap: ArrayLike,
+        target: ArrayLike,
+        intercept: ArrayLike | None,
+    ) -> None:
+        self.n = n
+        self.sign = np.asarray(sign, np.float64)
+        self.target = np.broadcast_to(np.asarray(target, np.float64), (n,))
+        self.felt = np.ones(n) if intercept is None else np.asarray(intercept, np.float64)
+        self.group, self.cap = np.asarray(group, np.int64), np.asarray(cap, np.float64)
+        self.order = np.argsort(self.group, kind="stable")
+        self.bounds = np.flatnonzero(np.diff(self.group[self.order], prepend=-1))
+        self.counts = self.cap[self.group] > 0.0
+
+    def first(self, alpha: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return the rows to begin with: those with a multiplier, and one at least of each group.
+
+        A row that asks for nothing at ``w = 0``, whatever the intercept, can wait.
+        """
+        chosen = alpha > 0.0
+        ones = self.order[self.bounds]
+        asks = (self.felt[ones] > 0.0) | (self.target[ones] > 0.0)
+        chosen[ones[asks] if asks.any() else ones] = True
+        return chosen & self.counts
+
+    def group_max(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest value in each group, minus infinity in groups without rows."""
+        out = np.full(len(self.cap), -np.inf)
+        ordered = self.order[self.bounds]
+        out[self.group[ordered]] = np.maximum.reduceat(values[self.order], self.bounds)
+        return out
+
+    def excess(
+        self, violation: NDArray[np.float64], chosen: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Return by how much each row exceeds the slack of the chosen rows of its group."""
+        slack = np.maximum(self.group_max(np.where(chosen, violation, -np.inf)), 0.0)
+        return np.where(self.counts, violation - slack[self.group], -np.inf)
+
+    def joining(
+        self, excess: NDArray[np.float64], chosen: NDArray[np.bool_], tol: float
+    ) -> NDArray[np.int64]:
+        """Return the rows to join: the worst of each group, and if these are few, the next ones.
+
+        A large group would else be the last to be solved, one row at a time.
+        """
+        rows = np.flatnonzero((excess > tol) & ~chosen)
+        rows = rows[np.lexsort((-excess[rows], self.group[rows]))]
+        begins = np.flatnonzero(np.diff(self.group[rows], prepend=-1))
+        rank = np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
+        n_joining = max(len(begins), int(_GROWTH * np.count_nonzero(chosen)))
+        return rows[np.argsort(rank, kind="stable")[:n_joining]]

@@ -75,6 +75,8 @@ class State:
         self.upper = np.where(self.sign > 0, bound, 0.0)
         self.beta = np.zeros(n)
         self.v = self.goal.copy()
+        # An array's entries are what they are; a source may round them differently in each block.
+        self._eps = float(np.finfo(self.source.dtype if self.source else np.float64).eps)
         self.blur = 0.0  # what rounding has added up to in v, at most
         self.is_exact = True
         self.awake: NDArray[np.int64] | None = None  # None: all rows
@@ -120,7 +122,7 @@ class State:
         """
         from bagwise.solvers._svm_dual_kernels import subtract_rows
 
-        self.blur += float(np.abs(factor[rows]) @ self.diagonal[rows]) * np.finfo(np.float64).eps
+        self.blur += self._eps * float(np.abs(factor[rows]) @ self.diagonal[rows])
         if self.source is None:
             per_slice = 4 * max(1, int(_SLICE_SECONDS * 2.5e8 / self.n))
         else:

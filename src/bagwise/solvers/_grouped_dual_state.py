@@ -1,0 +1,306 @@
+"""The problem of the SVM dual with group caps, checked and in signed form, and its point."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise._threads import checkpoint
+
+SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Problem:
+    """The checked problem in signed form.
+
+    ``side`` is the sign with which a row enters the intercept's constraint, and +1 where it does
+    not. The unknowns are ``side * alpha``, so the constraint is that those of the ``paired`` rows
+    sum to 0, and the matrix of the dual is ``gram`` with rows and columns multiplied by ``weight``.
+    """
+
+    def __init__(
+        self,
+        gram: NDArray[Any],
+        sign: ArrayLike,
+        group: ArrayLike,
+        cap: ArrayLike,
+        target: ArrayLike,
+        intercept: ArrayLike | None,
+        *,
+        check_finite: bool,
+    ) -> None:
+        self.gram = _checked_gram(gram, check_finite=check_finite)
+        self.n = n = len(self.gram)
+        self.sign = checked_rows("sign", sign, n)
+        if not np.isin(self.sign, (-1.0, 1.0)).all():
+            msg = f"sign must hold -1 and +1 only. Got {np.unique(self.sign)[:4]}."
+            raise ValueError(msg)
+        felt = np.ones(n) if intercept is None else checked_rows("intercept", intercept, n)
+        if not np.isin(felt, (0.0, 1.0)).all():
+            msg = f"intercept must hold 0 and 1, or booleans. Got {np.unique(felt)[:4]}."
+            raise ValueError(msg)
+        self.target = checked_rows("target", target, n)
+        self.group, self.cap = _checked_groups(group, cap, n)
+        self.order = np.argsort(self.group, kind="stable")
+        self.present, self.first = np.unique(self.group[self.order], return_index=True)
+        self.paired = felt > 0.0
+        self.side = np.where(self.paired, self.sign, 1.0)
+        self.weight = self.sign * self.side
+        self.goal = self.side * self.target
+        self.diagonal = self.gram.diagonal().astype(np.float64)
+        self.flat = max(1e-12 * float(np.abs(self.diagonal).max()), 1e-200)
+        self.active = np.flatnonzero(self.cap[self.group] > 0.0)
+        self.crowded = np.bincount(self.group, minlength=len(self.cap)) > 1
+        entry = self.sign * felt
+        mixed = self.group_max(entry) > -self.group_max(-entry)
+        if (mixed & (self.cap > 0.0)).any():
+            g = int(np.flatnonzero(mixed & (self.cap > 0.0))[0])
+            values = np.unique(entry[self.group == g]).astype(int).tolist()
+            msg = (
+                "group must hold rows that feel the intercept in the same way. "
+                f"Got sign * intercept of {values} in group {g}."
+            )
+            raise ValueError(msg)
+
+    def group_max(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest value in each group, minus infinity in groups without rows."""
+        out = np.full(len(self.cap), -np.inf)
+        out[self.present] = np.maximum.reduceat(values[self.order], self.first)
+        return out
+
+    def group_sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.group, values, minlength=len(self.cap)).astype(
+            np.float64, copy=False
+        )
+
+
+def _checked_gram(gram: NDArray[Any], *, check_finite: bool) -> NDArray[Any]:
+    gram = np.asarray(gram)
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
+        msg = f"gram must be a square matrix. Got shape {gram.shape}."
+        raise ValueError(msg)
+    if gram.dtype not in (np.float32, np.float64):
+        gram = gram.astype(np.float64)
+    if not gram.flags.c_contiguous:  # a symmetric matrix in Fortran order is its own transpose
+        gram = np.ascontiguousarray(gram.T if gram.flags.f_contiguous else gram)
+    if check_finite:
+        from bagwise.solvers._svm_dual_kernels import upper_half_is_finite
+
+        per_slice = max(1, int(SLICE_SECONDS * 1e9 / len(gram)))
+        for start in range(0, len(gram), per_slice):
+            checkpoint()
+            if not upper_half_is_finite(gram, start, min(start + per_slice, len(gram))):
+                raise ValueError(not_finite())
+    return gram
+
+
+def not_finite() -> str:
+    return "gram must hold finite numbers only. Got NaN or infinity."
+
+
+def checked_rows(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
+    out = np.array(values, np.float64)
+    if out.ndim == 0 and name == "target":
+        out = np.full(n, out)
+    if out.shape != (n,):
+        msg = f"{name} must have one entry for each of the {n} rows of gram. Got shape {out.shape}."
+        raise ValueError(msg)
+    if not np.isfinite(out).all():
+        msg = f"{name} must hold finite numbers only. Got NaN or infinity."
+        raise ValueError(msg)
+    return out
+
+
+def _checked_groups(
+    group: ArrayLike, cap: ArrayLike, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    groups, caps = np.asarray(group), np.array(cap, np.float64)
+    if groups.shape != (n,) or groups.dtype.kind not in "iu":
+        msg = (
+            f"group must hold one integer for each of the {n} rows of gram. "
+            f"Got {groups.dtype} of shape {groups.shape}."
+        )
+        raise ValueError(msg)
+    if caps.ndim == 0:
+        caps = np.full(int(groups.max()) + 1, caps)
+    if caps.ndim != 1:
+        msg = f"cap must be a number or hold one for each group. Got shape {caps.shape}."
+        raise ValueError(msg)
+    if groups.min() < 0 or groups.max() >= len(caps):
+        msg = (
+            f"group must lie between 0 and {len(caps) - 1}, as cap has {len(caps)} entries. "
+            f"Got {groups.min()} to {groups.max()}."
+        )
+        raise ValueError(msg)
+    if not np.isfinite(caps).all() or (caps < 0).any():
+        wrong = int(np.flatnonzero(~(np.isfinite(caps) & (caps >= 0)))[0])
+        msg = f"cap must be finite and not negative. Got {caps[wrong]} for group {wrong}."
+        raise ValueError(msg)
+    return groups.astype(np.int64), caps
+
+
+def subtract(
+    gram: NDArray[Any],
+    weight: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    change: NDArray[np.float64],
+    v: NDArray[np.float64],
+) -> None:
+    """Subtract ``weight * (change @ gram[rows])`` from ``v``."""
+    from bagwise.solvers._svm_dual_kernels import subtract_rows
+
+    per_slice = 4 * max(1, int(SLICE_SECONDS * 2.5e8 / len(v)))
+    v *= weight  # of 1 and -1: multiplying twice changes no bit
+    for first in range(0, len(rows), per_slice):
+        checkpoint()
+        piece = slice(first, first + per_slice)
+        subtract_rows(gram, rows[piece], change[piece], v)
+    v *= weight
+
+
+class State:
+    """The current point: ``alpha``, the room left in each group, and the slopes ``v``."""
+
+    def __init__(self, problem: Problem, alpha0: ArrayLike | None) -> None:
+        self.problem = p = problem
+        if alpha0 is None:
+            self.alpha = np.zeros(p.n)
+        else:
+            self.alpha = self._feasible(checked_rows("alpha0", alpha0, p.n))
+        self.room = p.cap.copy()
+        self.v = p.goal.copy()
+        self.is_exact = True
+        if alpha0 is not None:
+            self.refresh()
+
+    def _feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cut, scale the groups down to their caps, then the heavier sign to the lighter one."""
+        p = self.problem
+        alpha = np.maximum(alpha, 0.0)
+        total = p.group_sum(alpha)
+        share = np.divide(p.cap, total, out=np.ones_like(total), where=total > p.cap)
+        alpha *= share[p.group]
+        positive, negative = (alpha[p.paired & (p.side == s)].sum() for s in (1.0, -1.0))
+        heavier = p.paired & (p.side == (1.0 if positive > negative else -1.0))
+        if positive != negative:
+            alpha[heavier] *= min(positive, negative) / max(positive, negative)
+        return alpha
+
+    def refresh(self) -> None:
+        """Compute the room and ``v`` from scratch.
+
+        Before, rounding is taken out of the point: a row that only rounding keeps from 0 goes
+        there, a group that only rounding keeps from its cap is full, and the signs balance again.
+        """
+        p, alpha = self.problem, self.alpha
+        full = (self.room <= 0.0) & (p.cap > 0.0)
+        hair = 16.0 * EPS * np.minimum(p.cap, alpha.max())
+        alpha[alpha <= hair[p.group]] = 0.0
+        self.room[:] = p.cap - p.group_sum(alpha)
+        full |= self.room <= 16.0 * EPS * p.cap
+        self._fill(full)
+        self.room[full] = 0.0
+        self._balance()
+        self.v[:] = p.goal
+        rows = np.flatnonzero(alpha)
+        subtract(p.gram, p.weight, rows, (p.sign * alpha)[rows], self.v)
+        if not np.isfinite(self.v).all():
+            raise ValueError(not_finite())
+        self.is_exact = True
+
+    def _fill(self, full: NDArray[np.bool_]) -> None:
+        """Let the largest row of each full group make up what is missing to the cap."""
+        p, alpha = self.problem, self.alpha
+        largest = alpha == p.group_max(alpha)[p.group]
+        rows = np.flatnonzero(largest & (full & (self.room != 0.0))[p.group] & (alpha > 0.0))
+        groups, first = np.unique(p.group[rows], return_index=True)
+        alpha[rows[first]] += self.room[groups]
+
+    def _balance(self) -> None:
+        p, alpha = self.problem, self.alpha
+        spare = np.where(p.paired, np.minimum(alpha, self.room[p.group]), 0.0)
+        k = int(spare.argmax())
+        if spare[k] > 0.0:
+            missing = -p.side[k] * float((p.side * alpha)[p.paired].sum())
+            missing = float(np.clip(missing, -spare[k], spare[k]))
+            alpha[k] += missing
+            self.room[p.group[k]] -= missing
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Return which rows have weight in a group with room."""
+        return (self.alpha > 0.0) & (self.room > 0.0)[self.problem.group]
+
+    def interval(self) -> tuple[float, float]:
+        """Return the largest ``v`` that may go up and the smallest that may go down.
+
+        At the optimum the intercept lies between the two.
+        """
+        p = self.problem
+        grows, shrinks = (self.room > 0.0)[p.group], self.alpha > 0.0
+        up = np.where(p.side > 0.0, grows, shrinks) & p.paired
+        down = np.where(p.side > 0.0, shrinks, grows) & p.paired
+        return self.v[up].max(initial=-np.inf), self.v[down].min(initial=np.inf)
+
+    def middle(self) -> float:
+        highest, lowest = self.interval()
+        if np.isinf(highest) and np.isinf(lowest):
+            return 0.0
+        if np.isinf(highest) or np.isinf(lowest):
+            return lowest if np.isinf(highest) else highest
+        return 0.5 * (highest + lowest)
+
+    def scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what each row promises if it grows, and if it shrinks: twice 0 at an optimum.
+
+        A row of a full group is compared with the rows that it would swap with, other rows with
+        the middle of the interval of the intercept.
+        """
+        p = self.problem
+        level = p.side * (self.v - np.where(p.paired, self.middle(), 0.0))
+        positive = self.alpha > 0.0
+        full = self.room <= 0.0
+        least = -p.group_max(np.where(positive, -level, -np.inf))
+        most = p.group_max(level)
+        with np.errstate(invalid="ignore"):
+            grow = np.where(full[p.group], level - least[p.group], level)
+        shrink = np.where(full[p.group], np.maximum(most[p.group] - level, -level), -level)
+        grow[(p.cap == 0.0)[p.group]] = -np.inf
+        shrink[~positive] = -np.inf
+        return grow, shrink
+
+    @property
+    def violation(self) -> float:
+        p = self.problem
+        highest, lowest = self.interval()
+        rising = p.side * self.v
+        positive, full = self.alpha > 0.0, self.room <= 0.0
+        worst = highest - lowest
+        if p.crowded.any():
+            swap = p.group_max(rising) + p.group_max(np.where(positive, -rising, -np.inf))
+            worst = max(worst, swap[full & p.crowded].max(initial=-np.inf))
+        if not p.paired.all():
+            grows = rising[~p.paired & ~full[p.group]].max(initial=-np.inf)
+            worst = max(worst, grows, -rising[~p.paired & positive].min(initial=np.inf))
+        return float(worst)
+
+    @property
+    def rounding(self) -> float:
+        """Return how exactly ``v`` can be known."""
+        p = self.problem
+        return float(EPS * (self.alpha @ np.abs(p.diagonal) + np.abs(p.goal).max()))
+
+    @property
+    def dual(self) -> float:
+        return 0.5 * float(self.alpha @ (self.problem.side * (self.problem.goal + self.v)))
+
+    def intercept(self) -> float:
+        free = self.free & self.problem.paired
+        return float(self.v[free].mean()) if free.any() else self.middle()
+
+    def primal(self, intercept: float) -> float:
+        p = self.problem
+        slack = p.group_max(p.side * (self.v - np.where(p.paired, intercept, 0.0)))
+        square = float(self.alpha @ (p.side * (p.goal - self.v)))
+        return 0.5 * square + float(p.cap @ np.maximum(slack, 0.0))
