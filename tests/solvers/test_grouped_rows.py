@@ -23,12 +23,13 @@ def problem(seed, n=60, d=4, n_groups=12):
     return X, sign[group], group, cap, target
 
 
-def by_interior_points(X, sign, group, cap, target):
+def by_interior_points(X, sign, group, cap, target, felt=None):
     """Solve the primal with one slack per group as it stands: variables w, b, slacks."""
     d = X.shape[1]
+    felt = np.ones(len(X)) if felt is None else felt
     k = len(cap)
     quadratic = sparse.diags_array(np.concatenate([np.ones(d), np.zeros(1 + k)]))
-    rows = np.hstack([-sign[:, None] * X, -sign[:, None], -np.eye(k)[group]])
+    rows = np.hstack([-sign[:, None] * X, -(sign * felt)[:, None], -np.eye(k)[group]])
     lower = np.concatenate([np.full(d + 1, -np.inf), np.zeros(k)])
     cost = np.concatenate([np.zeros(d + 1), cap])
     return solve_qp(quadratic, cost, rows, -target, lower=lower, tol=1e-9)
@@ -76,6 +77,57 @@ def test_a_group_of_cost_zero_takes_no_part():
     kept = group != 5
     expected = by_interior_points(X[kept], sign[kept], group[kept], cap, target[kept])
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_need_not_feel_the_intercept(seed):
+    """In groups without it, rows may have both signs and ask for nothing at w = 0."""
+    X, sign, group, cap, target = problem(seed)
+    felt = group < 8
+    rng = np.random.default_rng(seed)
+    sign = np.where(felt, sign, rng.choice([-1.0, 1.0], len(sign)))
+    target = np.where(felt | (group == 8), target, -0.1 * (group % 2))
+    settings = {"target": target, "intercept": felt, "tol": 1e-8}
+    result = solve_linear_grouped_svm(X, sign, group, cap, **settings)
+    expected = by_interior_points(X, sign, group, cap, target, felt)
+    assert result.converged
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert 0 <= result.gap + 1e-9 < 1e-5 * max(1.0, result.objective)
+    np.testing.assert_allclose(result.coef, expected.x[: X.shape[1]], atol=1e-4)
+    np.testing.assert_allclose(result.decision, X @ result.coef + result.intercept * felt)
+    blocks = solve_grouped_svm_by_blocks(Products(X), sign, group, cap, **settings)
+    assert blocks.objective == pytest.approx(result.objective, rel=1e-7)
+
+
+def test_rows_that_ask_for_nothing_have_nothing_to_say():
+    X, sign, group, cap, _ = problem(0)
+    result = solve_linear_grouped_svm(
+        X, sign, group, cap, target=-1.0, intercept=np.zeros(len(X)), tol=1e-8
+    )
+    assert result.converged
+    assert result.objective == 0.0
+    assert not result.coef.any()
+
+
+def test_a_large_group_does_not_take_a_round_for_each_row():
+    """A convex curve: the more of its points are rows, the closer it is followed."""
+    angle = np.linspace(0.0, np.pi, 400)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.vstack([X, [[0.0, 3.0]]])
+    sign = np.append(np.full(400, -1.0), 1.0)
+    group = np.append(np.zeros(400, int), 1)
+    result = solve_linear_grouped_svm(X, sign, group, [50.0, 50.0], tol=1e-9)
+    expected = by_interior_points(X, sign, group, np.array([50.0, 50.0]), np.ones(401))
+    assert result.converged
+    assert result.n_iter < 12
+    assert result.objective == pytest.approx(expected.objective, rel=1e-7)
+
+
+def test_only_so_many_rounds():
+    X, sign, group, cap, target = problem(1)
+    result = solve_linear_grouped_svm(X, sign, group, cap, target=target, max_iter=1)
+    assert not result.converged
+    assert result.n_iter == 1
 
 
 class Products:

@@ -18,7 +18,6 @@ import bagwise.solvers._svm_dual_state as svm_dual_state
 from bagwise._threads import ordered_map
 from bagwise.solvers import (
     Status,
-    constant_svm,
     minimize_squared_hinge,
     solve_linear_svm_dual,
     solve_qp,
@@ -683,13 +682,6 @@ def test_same_bits_in_any_number_of_threads():
         for n in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
-
-
-def test_constant_svm():
-    result = constant_svm([-1, -1, -1])
-    assert result.intercept == -1.0
-    assert result.gap == 0.0
-    np.testing.assert_array_equal(result.decision, [-1.0, -1.0, -1.0])
 
 
 def test_signs_on_musk1_are_those_of_libsvm():

@@ -21,7 +21,6 @@ from bagwise.solvers._row_matrix import RowMatrix
 from bagwise.solvers._simplex_dual import SimplexDualInner, SimplexDualResult, solve_simplex_dual
 from bagwise.solvers._svm_dual import (
     SVMDualResult,
-    constant_svm,
     rescale_alpha,
     solve_svm_dual,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "SimplexDualResult",
     "Status",
     "Step",
-    "constant_svm",
     "generate_assignments",
     "majorize_minimize",
     "minimize_squared_hinge",

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._checks import not_finite
 from bagwise.solvers._grouped_dual_set import LARGEST_FREE, WorkingSet
-from bagwise.solvers._grouped_dual_state import EPS, SLICE_SECONDS, Problem, State, not_finite
+from bagwise.solvers._grouped_dual_state import EPS, SLICE_SECONDS, Problem, State
 from bagwise.solvers._result import Result, Status
 
 _WHOLE = 1024  # up to so many rows, all of them are worked on at once

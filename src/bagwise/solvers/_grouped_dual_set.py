@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from bagwise._threads import checkpoint
-from bagwise.solvers._grouped_dual_state import EPS, State, not_finite, subtract
+from bagwise.solvers._checks import not_finite
+from bagwise.solvers._grouped_dual_state import EPS, State, subtract
 
 LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
+from bagwise.solvers._checks import checked_gram, checked_rows, not_finite
 
 SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 EPS = float(np.finfo(np.float64).eps)
@@ -30,7 +31,7 @@ class Problem:
         *,
         check_finite: bool,
     ) -> None:
-        self.gram = _checked_gram(gram, check_finite=check_finite)
+        self.gram = checked_gram(gram, check_finite=check_finite)
         self.n = n = len(self.gram)
         self.sign = checked_rows("sign", sign, n)
         if not np.isin(self.sign, (-1.0, 1.0)).all():
@@ -40,7 +41,7 @@ class Problem:
         if not np.isin(felt, (0.0, 1.0)).all():
             msg = f"intercept must hold 0 and 1, or booleans. Got {np.unique(felt)[:4]}."
             raise ValueError(msg)
-        self.target = checked_rows("target", target, n)
+        self.target = checked_rows("target", target, n, spread=True)
         self.group, self.cap = _checked_groups(group, cap, n)
         self.order = np.argsort(self.group, kind="stable")
         self.present, self.first = np.unique(self.group[self.order], return_index=True)
@@ -73,43 +74,6 @@ class Problem:
         return np.bincount(self.group, values, minlength=len(self.cap)).astype(
             np.float64, copy=False
         )
-
-
-def _checked_gram(gram: NDArray[Any], *, check_finite: bool) -> NDArray[Any]:
-    gram = np.asarray(gram)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
-        msg = f"gram must be a square matrix. Got shape {gram.shape}."
-        raise ValueError(msg)
-    if gram.dtype not in (np.float32, np.float64):
-        gram = gram.astype(np.float64)
-    if not gram.flags.c_contiguous:  # a symmetric matrix in Fortran order is its own transpose
-        gram = np.ascontiguousarray(gram.T if gram.flags.f_contiguous else gram)
-    if check_finite:
-        from bagwise.solvers._svm_dual_kernels import upper_half_is_finite
-
-        per_slice = max(1, int(SLICE_SECONDS * 1e9 / len(gram)))
-        for start in range(0, len(gram), per_slice):
-            checkpoint()
-            if not upper_half_is_finite(gram, start, min(start + per_slice, len(gram))):
-                raise ValueError(not_finite())
-    return gram
-
-
-def not_finite() -> str:
-    return "gram must hold finite numbers only. Got NaN or infinity."
-
-
-def checked_rows(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
-    out = np.array(values, np.float64)
-    if out.ndim == 0 and name == "target":
-        out = np.full(n, out)
-    if out.shape != (n,):
-        msg = f"{name} must have one entry for each of the {n} rows of gram. Got shape {out.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(out).all():
-        msg = f"{name} must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    return out
 
 
 def _checked_groups(

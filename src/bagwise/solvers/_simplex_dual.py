@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._checks import checked_gram, checked_rows
 from bagwise.solvers._result import Result, Status
 
 _SLICE_SECONDS = 0.02
@@ -129,7 +130,7 @@ def solve_simplex_dual(
         objective each time that more rows are let in.
     """
     started = perf_counter()
-    newton = _FiniteNewton(_checked_gram(gram, check_finite=check_finite), sign, ridge)
+    newton = _FiniteNewton(checked_gram(gram, check_finite=check_finite), sign, ridge)
     newton.begin(x0)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
     [status] = ordered_map(lambda _: newton.run(tol, max_iter), [None], n_threads=1)
@@ -173,11 +174,11 @@ class _FiniteNewton:
 
     def __init__(self, gram: NDArray[Any], sign: ArrayLike, ridge: ArrayLike) -> None:
         self.gram, self.n = gram, len(gram)
-        self.sign = _checked("sign", sign, self.n)
+        self.sign = checked_rows("sign", sign, self.n)
         if not np.isin(self.sign, (-1.0, 1.0)).all():
             msg = f"sign must hold -1 and +1 only. Got {np.unique(self.sign)[:4]}."
             raise ValueError(msg)
-        self.ridge = _checked("ridge", np.broadcast_to(ridge, (self.n,)), self.n)
+        self.ridge = checked_rows("ridge", ridge, self.n, spread=True)
         if (self.ridge <= 0.0).any():
             row = int(self.ridge.argmin())
             msg = f"ridge must be positive. Got {self.ridge[row]} in row {row}."
@@ -190,7 +191,7 @@ class _FiniteNewton:
     def begin(self, x0: ArrayLike | None) -> None:
         """Take the start, at its best length; with many rows, improve it by coordinate steps."""
         if x0 is not None:
-            start = _checked("x0", x0, self.n)
+            start = checked_rows("x0", x0, self.n)
             if (start < 0.0).any():
                 msg = f"x0 must not be negative. Got {start.min()} in row {start.argmin()}."
                 raise ValueError(msg)
@@ -370,35 +371,6 @@ class _FiniteNewton:
             _active=self.active,
             _factor=self.factor,
         )
-
-
-def _checked_gram(gram: NDArray[Any], *, check_finite: bool) -> NDArray[Any]:
-    gram = np.asarray(gram)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
-        msg = f"gram must be a square matrix. Got shape {gram.shape}."
-        raise ValueError(msg)
-    if gram.dtype not in (np.float32, np.float64):
-        gram = gram.astype(np.float64)
-    gram = np.ascontiguousarray(gram.T if gram.flags.f_contiguous else gram)
-    if check_finite:
-        per_slice = max(1, int(_SLICE_SECONDS * 1e9 / len(gram)))
-        for first in range(0, len(gram), per_slice):
-            checkpoint()
-            if not np.isfinite(gram[first : first + per_slice]).all():
-                msg = "gram must hold finite numbers only. Got NaN or infinity."
-                raise ValueError(msg)
-    return gram
-
-
-def _checked(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
-    out = np.array(values, np.float64)
-    if out.shape != (n,):
-        msg = f"{name} must have one entry for each of the {n} rows of gram. Got shape {out.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(out).all():
-        msg = f"{name} must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    return out
 
 
 def minimize_on_simplex(

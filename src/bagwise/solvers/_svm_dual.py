@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._checks import not_finite
 from bagwise.solvers._gram_source import GramSource
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._svm_dual_set import LARGEST_FREE, WorkingSet
-from bagwise.solvers._svm_dual_state import State, not_finite
+from bagwise.solvers._svm_dual_state import State
 
 _SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 _WHOLE = 1024  # up to so many rows, all of them are worked on at once
@@ -128,21 +129,6 @@ def solve_svm_dual(
         lambda search: search.run(), [_Search(state, tol, max_iter)], n_threads=1
     )
     return search.result(perf_counter() - started)
-
-
-def constant_svm(sign: ArrayLike) -> SVMDualResult:
-    """Return the solution for rows that all have one sign: ``w = 0`` and that sign everywhere."""
-    signs = np.asarray(sign, np.float64)
-    return SVMDualResult(
-        x=np.zeros(len(signs)),
-        intercept=float(signs[0]),
-        decision=signs.copy(),
-        objective=0.0,
-        lower_bound=0.0,
-        residual=0.0,
-        status=Status.CONVERGED,
-        n_iter=0,
-    )
 
 
 def rescale_alpha(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
+from bagwise.solvers._checks import check_square, checked_gram, checked_rows, not_finite
 from bagwise.solvers._gram_source import CachedGram, GramSource
 
 _SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
@@ -47,18 +48,18 @@ class State:
             self.source = _checked_source(gram)
             kernel = _checked_diagonal(self.source)
         else:
-            self.gram = _checked_gram(gram, check_finite=check_finite)
+            self.gram = checked_gram(gram, check_finite=check_finite)
             kernel = self.gram.diagonal().astype(np.float64)
         self.n = n = len(kernel)
         self.sign = checked_rows("sign", sign, n)
         if not np.isin(self.sign, (-1.0, 1.0)).all() or len(np.unique(self.sign)) < 2:
             msg = f"sign must hold -1 and +1, both of them. Got {np.unique(self.sign)[:4]}."
             raise ValueError(msg)
-        self.cost = checked_rows("cost", cost, n)
+        self.cost = checked_rows("cost", cost, n, spread=True)
         if (self.cost < 0).any():
             msg = f"cost must not be negative. Got {self.cost.min()} in row {self.cost.argmin()}."
             raise ValueError(msg)
-        self.goal = self.sign * checked_rows("target", target, n)
+        self.goal = self.sign * checked_rows("target", target, n, spread=True)
         self.is_squared = loss == "squared_hinge"
         self.kernel_diagonal = kernel
         self.ridge = np.zeros(n)
@@ -336,32 +337,8 @@ class State:
         return self.goal - self.v - self.ridge * self.beta + intercept
 
 
-def _checked_gram(values: Any, *, check_finite: bool) -> NDArray[Any]:
-    gram: NDArray[Any] = np.asarray(values)
-    _check_square(gram.shape)
-    if gram.dtype not in (np.float32, np.float64):
-        gram = gram.astype(np.float64)
-    if not gram.flags.c_contiguous:  # a symmetric matrix in Fortran order is its own transpose
-        gram = np.ascontiguousarray(gram.T if gram.flags.f_contiguous else gram)
-    if check_finite:
-        from bagwise.solvers._svm_dual_kernels import upper_half_is_finite
-
-        per_slice = max(1, int(_SLICE_SECONDS * 1e9 / len(gram)))
-        for start in range(0, len(gram), per_slice):
-            checkpoint()
-            if not upper_half_is_finite(gram, start, min(start + per_slice, len(gram))):
-                raise ValueError(not_finite())
-    return gram
-
-
-def _check_square(shape: tuple[int, ...]) -> None:
-    if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-        msg = f"gram must be a square matrix. Got shape {shape}."
-        raise ValueError(msg)
-
-
 def _checked_source(source: GramSource) -> GramSource:
-    _check_square(source.shape)
+    check_square(source.shape)
     if source.dtype not in (np.float32, np.float64):
         msg = f"gram must be in single or double precision. Got {source.dtype}."
         raise ValueError(msg)
@@ -376,20 +353,3 @@ def _checked_diagonal(source: GramSource) -> NDArray[np.float64]:
     if not np.isfinite(diagonal).all():
         raise ValueError(not_finite())
     return diagonal
-
-
-def not_finite() -> str:
-    return "gram must hold finite numbers only. Got NaN or infinity."
-
-
-def checked_rows(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
-    out = np.array(values, np.float64)
-    if out.ndim == 0 and name in ("cost", "target"):
-        out = np.full(n, out)
-    if out.shape != (n,):
-        msg = f"{name} must have one entry for each of the {n} rows of gram. Got shape {out.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(out).all():
-        msg = f"{name} must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    return out
