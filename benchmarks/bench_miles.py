@@ -19,7 +19,6 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from bagwise import Bags
-from bagwise._threads import ordered_map
 from bagwise.embedding import MILES
 from bagwise.svm import MICA
 
@@ -74,8 +73,8 @@ def report(model, name, bags, y):
     time, fitted = seconds(5, lambda: model.fit(bags, y))
     method = type(model).__name__
     line = (
-        f"{method:<6}{name:<9} C={model.C:<6.3g}{time * 1e3:9.1f} ms {fitted.n_iter_:>5} iterations "
-        f"{len(fitted.support_):>4} instances selected"
+        f"{method:<6}{name:<9} C={model.C:<6.3g}{time * 1e3:9.1f} ms "
+        f"{fitted.n_iter_:>5} iterations {len(fitted.support_):>4} instances selected"
     )
     theirs, source = peer(method, name, bags, y)
     if theirs is not None:
@@ -94,6 +93,6 @@ def main():
 
 
 if __name__ == "__main__":
-    # One task at a time, so that what it calls stays in its thread.
+    os.environ["BAGWISE_NUM_THREADS"] = "1"
     with threadpool_limits(1):
-        list(ordered_map(lambda _: main(), [None], n_threads=1))
+        main()

@@ -3,8 +3,24 @@
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import all_estimators
+from bagwise.embedding import MILES
 from bagwise.preprocessing import InstanceTransformer
-from bagwise.svm import SIL, MIKernelSVM
+from bagwise.svm import (
+    MICA,
+    SBMIL,
+    SIL,
+    SMIL,
+    STMIL,
+    BagKISVM,
+    InsKISVM,
+    LabelMeanSVM,
+    MIGraphSVM,
+    MIKernelSVM,
+    MinimaxKernelSVM,
+    MissSVM,
+    RegSVM,
+    StatisticKernelSVM,
+)
 
 #: Every estimator as it comes, and the transformer, which needs an argument.
 DEFAULTS = [
@@ -16,16 +32,53 @@ DEFAULTS = [
 VARIANTS = [
     MIKernelSVM(normalization="feature_space"),
     MIKernelSVM(normalization="feature_space", kernel="poly", coef0=1.0),
+    MIKernelSVM(kernel="linear"),
+    LabelMeanSVM(approx="fourier", rank=50, random_state=0),
+    StatisticKernelSVM(statistic="mean_std", gamma="median"),
+    StatisticKernelSVM(kernel="linear"),
+    MinimaxKernelSVM(C=0.01, degree=3, coef0=0.5, gamma="2/d"),
+    MIGraphSVM(normalization="feature_space", include_self_pairs=False),
+    MIGraphSVM(kernel="linear", threshold=1.0),
+    MIGraphSVM(graph="edges"),
+    MIGraphSVM(graph="edges", normalization="parts", max_edges=2),
     SIL(kernel="poly", degree=2, coef0=1.0),
     SIL(C=0.1, gamma="median", class_weight="balanced"),
+    SMIL(kernel="linear"),
+    STMIL(approx="fourier", rank=50, random_state=0),
+    STMIL(kernel="linear", C=10.0),
+    STMIL(cache_size=0.001),
+    SBMIL(eta=0.9, kernel="poly", degree=2, coef0=1.0),
+    MissSVM(kernel="linear"),
+    MissSVM(cache_size=0.001),
+    InsKISVM(kernel="linear", threshold="training"),
+    InsKISVM(C=10.0, negative_cost=0.5, n_restarts=5),
+    BagKISVM(kernel="linear"),
+    BagKISVM(C=10.0, bias=0.5, threshold="training"),
+    RegSVM(normalization="feature_space"),
+    RegSVM(normalization="feature_space", kernel="linear", C=10.0, n_init=2, random_state=0),
+    RegSVM(consistency=1.0, kernel="linear"),
+    RegSVM(consistency=1.0, cache_size=0.001),
+    RegSVM(approx="nystroem", rank=50, random_state=0),
+    MICA(kernel="linear"),
+    MICA(C=10.0, n_init=2, cache_size=0.001, random_state=0),
+    MILES(C=2.0, gamma="median", class_weight="balanced"),
     InstanceTransformer(StandardScaler(with_mean=False)),
 ]
 
 #: Checks of scikit-learn that cannot hold: class name -> {check: the mathematical reason}.
 EXPECTED_SKLEARN_FAILURES: dict[str, dict[str, str]] = {}
 
+_CLASS_MEANS = (
+    "The loss of a class is divided by its weighted count, so that a sample weight of all its bags "
+    "cancels; a class weight multiplies the loss."
+)
+
 #: Checks of ours that cannot hold, likewise.
-EXPECTED_BAG_FAILURES: dict[str, dict[str, str]] = {}
+EXPECTED_BAG_FAILURES: dict[str, dict[str, str]] = {
+    "SMIL": {"check_class_weight_dict": _CLASS_MEANS},
+    "STMIL": {"check_class_weight_dict": _CLASS_MEANS},
+    "MissSVM": {"check_class_weight_dict": _CLASS_MEANS},
+}
 
 
 def expected_sklearn_failures(estimator):

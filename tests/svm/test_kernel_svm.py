@@ -1,10 +1,12 @@
 """MIKernelSVM is an ordinary SVM on a set kernel that is summed pair by pair."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics.pairwise import chi2_kernel, cosine_similarity, laplacian_kernel
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -48,6 +50,86 @@ def test_equals_the_svm_of_the_naive_kernel(normalization, params, layout):
         np.testing.assert_allclose(
             model.decision_function(layout(some)), expected, rtol=0, atol=1e-6
         )
+
+
+MORE_KERNELS = {
+    "laplacian": ({"gamma": 0.2}, lambda X, Y: laplacian_kernel(X, Y, gamma=0.2)),
+    "chi2": ({"gamma": 0.1}, lambda X, Y: chi2_kernel(X, Y, gamma=0.1)),
+    "cosine": ({}, cosine_similarity),
+}
+
+
+@pytest.mark.parametrize("kernel", MORE_KERNELS)
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_other_kernels(normalization, kernel):
+    bags, y = make_toy_bags(20, kind="close")
+    bags = [np.abs(bag) for bag in bags]
+    params, function = MORE_KERNELS[kernel]
+    sums = np.array([[function(a, b).sum() for b in bags] for a in bags])
+    norm = np.array([len(bag) for bag in bags])
+    if normalization == "feature_space":
+        norm = np.sqrt(np.diag(sums))
+    K = sums / np.outer(norm, norm)
+    coef, intercept, _ = solve_dual(K, 2.0 * y - 1.0, 5.0)
+    model = MIKernelSVM(5.0, kernel=kernel, normalization=normalization, tol=1e-9, **params)
+    scores = model.fit(bags, y).decision_function(bags)
+    np.testing.assert_allclose(scores, K @ coef + intercept, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("approx", ["cholesky", "nystroem"])
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_map_of_full_rank_is_the_kernel(normalization, approx):
+    bags, y = make_toy_bags(24, kind="close")
+    new, _ = make_toy_bags(12, kind="close", random_state=1)
+    params = {"normalization": normalization, "gamma": 0.5, "tol": 1e-9}
+    exact = MIKernelSVM(5.0, **params).fit(bags, y)
+    model = MIKernelSVM(5.0, approx=approx, rank=500, random_state=0, **params).fit(bags, y)
+    for some in (bags, new):
+        np.testing.assert_allclose(
+            model.decision_function(some), exact.decision_function(some), atol=1e-4
+        )
+        np.testing.assert_allclose(
+            model.instance_decision_function(some),
+            exact.instance_decision_function(some),
+            atol=1e-4,
+        )
+    assert model.result_.objective == pytest.approx(exact.result_.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_random_features_come_close(normalization):
+    bags, y = make_toy_bags(24, kind="close")
+    params = {"normalization": normalization, "gamma": 0.2}
+    exact = MIKernelSVM(**params).fit(bags, y).decision_function(bags)
+    model = MIKernelSVM(approx="fourier", rank=4000, random_state=0, **params).fit(bags, y)
+    assert model.coef_.shape == (1, 4000)
+    np.testing.assert_allclose(model.decision_function(bags), exact, atol=0.15)
+
+
+@pytest.mark.parametrize("params", KERNELS, ids=kernel_name)
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_single_precision(normalization, params):
+    bags, y = make_toy_bags(24, kind="close")
+    single = [bag.astype(np.float32) for bag in bags]
+    exact = MIKernelSVM(normalization=normalization, **params).fit(bags, y)
+    model = MIKernelSVM(normalization=normalization, **params).fit(single, y)
+    scores = model.decision_function(single)
+    assert scores.dtype == np.float64
+    np.testing.assert_allclose(scores, exact.decision_function(bags), atol=1e-4)
+
+
+def test_scoring_never_holds_the_kernel_matrix():
+    """3000 new instances and 3000 of the expansion: their kernel matrix would take 72 MB."""
+    rng = np.random.default_rng(0)
+    bags = Bags(rng.normal(size=(3000, 2)), np.arange(0, 3001, 100))
+    model = MIKernelSVM(gamma=0.5).fit(bags, np.arange(30) % 2)
+    assert len(model.support_vectors_) > 2000
+    model.decision_function(bags)
+    tracemalloc.start()
+    model.decision_function(bags)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)

@@ -7,6 +7,7 @@ from bagwise.kernels._distances import (
     directed,
     hausdorff,
     nearest,
+    nearest_among,
 )
 from bagwise.kernels._formulas import FORMULAS
 from bagwise.kernels._fourier_map import FourierMap, random_fourier
@@ -47,6 +48,7 @@ __all__ = [
     "image_gram",
     "is_gamma_rule",
     "nearest",
+    "nearest_among",
     "normalise_set_gram",
     "nystroem",
     "pivoted_cholesky",

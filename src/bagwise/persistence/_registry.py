@@ -100,8 +100,11 @@ def _kernel_machine(support_size: str = "n_support") -> dict[str, Field]:
     }
 
 
-def _check_machine(state: Mapping[str, Any], at: Scope) -> None:
-    """Check that the attributes make a decision function: one, and a whole one."""
+def _check_machine(state: Mapping[str, Any], at: Scope, *, width: str = "n_features") -> None:
+    """Check that the attributes make a decision function: one, and a whole one.
+
+    It is one of as many numbers as ``width`` says.
+    """
     _check_classes(state, at)
     if ("coef_" in state) == ("dual_coef_" in state):
         at.child("coef_").fail("must be there, or dual_coef_, and not both")
@@ -117,7 +120,57 @@ def _check_machine(state: Mapping[str, Any], at: Scope) -> None:
     if ("fourier_weights_" in state) != ("fourier_offset_" in state):
         at.child("fourier_weights_").fail("must come together with fourier_offset_")
     if "fourier_weights_" not in state:
-        at.child("coef_").bind("n_weights", at.sizes["n_features"])
+        at.child("coef_").bind("n_weights", at.sizes[width])
+
+
+#: `StatisticKernelSVM` and `MinimaxKernelSVM`: an expansion in statistics of bags.
+_STATISTIC_MACHINE: dict[str, Field] = {
+    **_kernel_machine(),
+    "support_vectors_": Optional(Matrix("n_support", "n_statistics")),
+    "fourier_weights_": Optional(Array(shape=("n_statistics", "n_weights"), itemsizes=(8,))),
+}
+
+
+def _check_statistic_machine(state: Mapping[str, Any], at: Scope) -> None:
+    """Check a decision function of statistics, one or two for each feature."""
+    n_features = at.sizes["n_features"]
+    if "coef_" in state and "fourier_weights_" not in state:
+        at.child("coef_").bind("n_statistics", at.sizes["n_weights"])
+    if at.sizes.setdefault("n_statistics", n_features) not in (n_features, 2 * n_features):
+        at.child("n_features_in_").fail("must be the number of statistics, or half of it")
+    _check_machine(state, at, width="n_statistics")
+
+
+#: `MIGraphSVM`: with edges of bags, a second expansion.
+_GRAPH_MACHINE: dict[str, Field] = {
+    **_kernel_machine("n_support_bags"),
+    "support_edges_": Optional(Array(shape=("n_support_edges", "n_edge_features"), itemsizes=(8,))),
+    "edge_coef_": Optional(Array(shape=("n_outputs", "n_support_edges"), itemsizes=(8,))),
+}
+
+
+def _check_graph_machine(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that a decision function of edges goes with one of instances."""
+    _check_machine(state, at)
+    if ("support_edges_" in state) != ("edge_coef_" in state):
+        at.child("support_edges_").fail("must come together with edge_coef_")
+    if "support_edges_" in state:
+        at.child("support_edges_").bind("n_edge_features", 4)
+        if "support_vectors_" not in state:
+            at.child("support_edges_").fail("must come with support_vectors_")
+
+
+#: `MILES`: weights of instances that bags are compared with.
+_MILES: dict[str, Field] = {
+    **_INPUT,
+    **_CLASSES,
+    "prototypes_": Matrix("n_prototypes", "n_features"),
+    "support_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
+    "coef_": Array(shape=("n_outputs", "n_prototypes"), itemsizes=(8,)),
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "gamma_": Number(gt=0),
+    "result_": CertificateField(),
+}
 
 
 #: A scaler has NaN for a feature that is all NaN, so these need not be finite.
@@ -149,12 +202,34 @@ REGISTRY: Mapping[str, Entry] = dict(
     [
         *(
             _entry(f"bagwise.svm.{name}", _kernel_machine(), check=_check_machine)
-            for name in ("SIL", "MISVM", "miSVM")
+            for name in (
+                "SIL",
+                "MISVM",
+                "miSVM",
+                "SMIL",
+                "SBMIL",
+                "MissSVM",
+                "InsKISVM",
+                "BagKISVM",
+                "MICA",
+                "RegSVM",
+            )
+        ),
+        _entry(
+            "bagwise.svm.STMIL",
+            {**_kernel_machine(), "threshold_": Array(shape=("n_outputs",), itemsizes=(8,))},
+            check=_check_machine,
         ),
         *(
             _entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)
             for name in ("MIKernelSVM", "LabelMeanSVM")
         ),
+        *(
+            _entry(f"bagwise.svm.{name}", _STATISTIC_MACHINE, check=_check_statistic_machine)
+            for name in ("StatisticKernelSVM", "MinimaxKernelSVM")
+        ),
+        _entry("bagwise.svm.MIGraphSVM", _GRAPH_MACHINE, check=_check_graph_machine),
+        _entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
         _entry(
             "bagwise.preprocessing.InstanceTransformer",
             {**_INPUT, "transformer_": Nested()},

@@ -10,7 +10,12 @@ from bagwise.solvers._assignments import (
 from bagwise.solvers._conic import ConicResult, solve_qp
 from bagwise.solvers._gram_source import CachedGram, GramSource
 from bagwise.solvers._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
-from bagwise.solvers._grouped_rows import solve_grouped_svm_by_blocks, solve_linear_grouped_svm
+from bagwise.solvers._grouped_rows import (
+    RowImages,
+    solve_grouped_svm_by_blocks,
+    solve_grouped_svm_on_images,
+    solve_linear_grouped_svm,
+)
 from bagwise.solvers._linear_dual import LinearSVMResult, solve_linear_svm_dual
 from bagwise.solvers._linear_program import LinearProgramResult, solve_linear_program
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
@@ -43,6 +48,7 @@ __all__ = [
     "OneNormSVMResult",
     "PrimalNewtonResult",
     "Result",
+    "RowImages",
     "RowMatrix",
     "SVMDualResult",
     "SimplexDualInner",
@@ -55,6 +61,7 @@ __all__ = [
     "rescale_alpha",
     "solve_grouped_svm_by_blocks",
     "solve_grouped_svm_dual",
+    "solve_grouped_svm_on_images",
     "solve_linear_grouped_svm",
     "solve_linear_program",
     "solve_linear_svm_dual",

@@ -1,9 +1,35 @@
 """Support vector machines on bags."""
 
+from bagwise.svm._graph_svm import MIGraphSVM
 from bagwise.svm._kernel_svm import MIKernelSVM
+from bagwise.svm._ki_svm import BagKISVM, InsKISVM
 from bagwise.svm._label_mean_svm import LabelMeanSVM
+from bagwise.svm._mica import MICA
+from bagwise.svm._misssvm import MissSVM
 from bagwise.svm._misvm import MISVM
 from bagwise.svm._misvm_instances import miSVM
+from bagwise.svm._reg_svm import RegSVM
+from bagwise.svm._sbmil import SBMIL
 from bagwise.svm._sil import SIL
+from bagwise.svm._smil import SMIL
+from bagwise.svm._statistic_svm import MinimaxKernelSVM, StatisticKernelSVM
+from bagwise.svm._stmil import STMIL
 
-__all__ = ["MISVM", "SIL", "LabelMeanSVM", "MIKernelSVM", "miSVM"]
+__all__ = [
+    "MICA",
+    "MISVM",
+    "SBMIL",
+    "SIL",
+    "SMIL",
+    "STMIL",
+    "BagKISVM",
+    "InsKISVM",
+    "LabelMeanSVM",
+    "MIGraphSVM",
+    "MIKernelSVM",
+    "MinimaxKernelSVM",
+    "MissSVM",
+    "RegSVM",
+    "StatisticKernelSVM",
+    "miSVM",
+]

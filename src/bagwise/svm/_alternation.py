@@ -95,7 +95,12 @@ def alternate(
             best = ended
     assert best is not None
     x, certificate = best.x, best.certificate
-    if (x.rows.index >= problem.space.n_instances).any():  # nothing was better than the means
-        x = problem.space.solve(problem.choose(x.scores), x)
+    rows = problem.choose(x.scores)
+    if _has_means(x, problem) and not rows.same_as(x.rows):  # nothing was better than the start
+        x = problem.space.solve(rows, x)
         certificate = replace(certificate, objective=problem.value(x))
     return replace(x, certificate=certificate)
+
+
+def _has_means(x: Solution, problem: Alternation) -> bool:
+    return bool((x.rows.index >= problem.space.n_instances).any())

@@ -1,6 +1,5 @@
-"""Machines on a kernel between bags that is a sum over pairs of their instances."""
+"""Machines that train on bags as wholes, and those whose bag kernel is a sum over instances."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,102 +12,42 @@ from bagwise.base import Target
 from bagwise.kernels import InstanceKernel, normalise_set_gram, set_gram, set_self
 from bagwise.svm._embeddings import expansion_attributes
 from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._precomputed import given_gram
+from bagwise.svm._precomputed import warn_unless_psd
+from bagwise.svm._sharing import Share, problem_key, shared_by
 from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution, Space
 
+_SWEEPS = 1000  # over explicit features; an ill-conditioned problem gains nothing from more
 
-class BagKernelMachine(KernelMachine):
-    r"""Base of machines with a kernel :math:`K(B, B') = \langle \Phi(B), \Phi(B') \rangle`.
 
-    .. math::
-
-        \Phi(B) = \frac{1}{\nu(B)} \sum_{x \in B} u(x) \phi(x)
-
-    with factors :math:`u` of the instances (1 unless a subclass says otherwise) and
-    :math:`\nu(B) = \sum_{x \in B} u(x)` or the norm of the sum. The score of an instance is that of
-    the bag that holds it alone.
-    """
+class BagRowMachine(KernelMachine):
+    """Base of machines that train on one row for each bag; a given kernel is one between bags."""
 
     #: What a violated margin costs.
     _loss = "hinge"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelMachine._parameter_constraints,
-        "normalization": [StrOptions({"average", "feature_space"})],
-    }
+    @property
+    def _has_features(self) -> bool:
+        """Whether images are explicit: the solver then makes sweeps instead of single steps."""
+        return self.kernel == "linear" or (self.approx is not None and self.kernel != "precomputed")
 
-    def _instance_factors(self, bags: Bags) -> NDArray[np.float64] | None:
-        """Return the factor of each instance, or None if all are 1."""
-        return None
+    @property
+    def _solver(self) -> dict[str, Any]:
+        most = min(self.max_iter, _SWEEPS) if self._has_features else self.max_iter
+        return {"max_iter": most, "loss": self._loss}
 
-    # -------------------------------------------------------------------------------- learning
-
-    def _learn(
+    def _learn_rows(
         self,
-        bags: Bags,
+        rows: Bags,
         target: Target,
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        solver: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "loss": self._loss}
-        if self.kernel == "precomputed":
-            return self._learn_given(bags, target, cost_weight, solver)
-        kernel = self._resolve_kernel(bags, bag_weight)
-        factors = self._instance_factors(bags)
-        if kernel.name == "linear" or self.approx is not None:
-            embedding = self._embed(bags, bag_weight)
-            sums = weighted_sums(embedding.space.features, bags.offsets, factors)
-            norm = self._norms(bags, kernel, factors)
-            features = (
-                sp.diags_array(1.0 / norm) @ sums if sp.issparse(sums) else sums / norm[:, None]
-            )
-            space: Space = LinearSpace(features, np.arange(len(bags) + 1), **solver)
-            solutions = self._solve_bags(space, target, cost_weight)
-            return {**self._fitted_parts(solutions), **embedding.attributes(solutions)}
-        gram = self._bag_gram(bags, kernel, factors)
-        norm = self._norms(bags, kernel, factors, np.diagonal(gram))
-        normalise_set_gram(gram, norm, norm, out=gram)
-        solutions = self._solve_bags(KernelSpace(gram, len(bags), **solver), target, cost_weight)
-        bag_coef = np.array([s.instance_coef(np.ones(len(bags), np.int64)) for s in solutions])
-        support = np.flatnonzero(bag_coef.any(axis=0))
-        sizes = bags.sizes[support]
-        coef = np.repeat(bag_coef[:, support] / norm[support], sizes, axis=1)
-        if factors is not None:
-            coef *= factors[np.isin(np.repeat(np.arange(len(bags)), bags.sizes), support)]
-        return {
-            **self._fitted_parts(solutions),
-            "support_": support,
-            **expansion_attributes(bags[support].instances, coef, kernel),
-        }
+        """Learn from bags of one row each: vectors, or rows of a given kernel matrix."""
+        embedding = self._embed(rows, bag_weight, **self._solver)
+        solutions = self._solve_rows(embedding.space, target, cost_weight)
+        return self._fitted(embedding, solutions)
 
-    def _bag_gram(
-        self, bags: Bags, kernel: InstanceKernel, factors: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
-        if factors is None:
-            return set_gram(kernel, *bags.segments)
-        offsets = bags.offsets
-        return set_gram(kernel, bags.instances, offsets[:-1], offsets[1:], weights=factors)
-
-    def _learn_given(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        solver: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Learn from the kernel between bags that the user brings."""
-        refuse_several_instances(bags, type(self).__name__)
-        gram, rows = given_gram(bags, type(self).__name__)
-        solutions = self._solve_bags(KernelSpace(gram, len(bags), **solver), target, cost_weight)
-        coef = np.array([s.instance_coef(np.ones(len(bags), np.int64)) for s in solutions])
-        support = np.flatnonzero(coef.any(axis=0))
-        return {
-            **self._fitted_parts(solutions),
-            "support_": rows[support],
-            "dual_coef_": np.ascontiguousarray(coef[:, support]),
-        }
-
-    def _solve_bags(
+    def _solve_rows(
         self, space: Space, target: Target, cost_weight: NDArray[np.float64]
     ) -> list[Solution]:
         every = np.arange(space.n_instances)
@@ -120,6 +59,135 @@ class BagKernelMachine(KernelMachine):
             ),
         )
 
+    @property
+    def _ordinary(self) -> Any:
+        """The support vector machine of scikit-learn with these parameters, if it has them."""
+        from sklearn.svm import SVC
+
+        known = self.kernel in ("linear", "poly", "rbf") and self.approx is None
+        by_name = not isinstance(self.gamma, str) or self.gamma in ("scale", "auto", "median")
+        return SVC(tol=1e-8) if known and by_name else None
+
+    def _warn_unless_kernel(self, gram: NDArray[np.float64]) -> None:
+        """Warn if a function that the user brought makes no kernel between the training bags."""
+        if callable(self.kernel):
+            warn_unless_psd(gram, f"{type(self).__name__}: the kernel between bags")
+
+    def _one_row_each(self, bags: Bags) -> Bags:
+        """Refuse bags of several rows: a kernel between bags has one row for each bag."""
+        if (bags.sizes != 1).any():
+            which = int(np.flatnonzero(bags.sizes != 1)[0])
+            msg = (
+                f"With kernel='precomputed', {type(self).__name__} takes a matrix with one row for "
+                f"each bag. Got {bags.describe(which)} with {bags.sizes[which]} rows."
+            )
+            raise ValueError(msg)
+        return bags
+
+
+class BagKernelMachine(BagRowMachine):
+    r"""Base of machines with a kernel :math:`K(B, B') = \langle \Phi(B), \Phi(B') \rangle`.
+
+    .. math::
+
+        \Phi(B) = \frac{1}{\nu(B)} \sum_{x \in B} u(x) \phi(x)
+
+    with factors :math:`u` of the instances (1 unless a subclass says otherwise) and
+    :math:`\nu(B) = \sum_{x \in B} u(x)` or the norm of the sum. The score of an instance is that of
+    the bag that holds it alone.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        "normalization": [StrOptions({"average", "feature_space"})],
+    }
+
+    def _instance_factors(self, bags: Bags) -> NDArray[np.float64] | None:
+        """Return the factor of each instance, or None if all are 1."""
+        return None
+
+    @property
+    def _averages(self) -> bool:
+        """Whether sums are divided by the sum of the factors, else by their norm."""
+        return bool(self.normalization == "average")
+
+    # -------------------------------------------------------------------------------- learning
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        if self.kernel == "precomputed":
+            return self._learn_rows(self._one_row_each(bags), target, cost_weight, bag_weight)
+        kernel = self._resolve_kernel(bags, bag_weight)
+        if self._has_features:
+            factors = self._instance_factors(bags)
+            embedding = self._embed(bags, bag_weight)
+            assert isinstance(embedding.space, LinearSpace)
+            features = weighted_sums(embedding.space.features, bags.offsets, factors)
+            _divide_rows(features, self._norms(bags, kernel, factors))
+            rows = LinearSpace(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
+            return self._fitted(embedding, self._solve_rows(rows, target, cost_weight))
+        share = shared_by(bags, needs_bag_matrix=True)
+        gram, factors = self._pair_sums(bags, kernel, share)
+        norm = self._norms(bags, kernel, factors, np.diagonal(gram))
+        normalise_set_gram(gram, norm, norm, out=gram)
+        coef, fitted = self._solve_gram(gram, target, cost_weight, share)
+        instance_coef = spread(coef / norm, bags.sizes)
+        if factors is not None:
+            instance_coef *= factors
+        fitted |= expansion_attributes(bags.instances, instance_coef, kernel)
+        if share is not None:
+            share.remember(
+                self, matrix=self._whole_sums(share, kernel)[0], of_bags=True, places=share.index,
+                coef=coef / norm, fitted=fitted["dual_coef_"],
+            )  # fmt: skip
+        return fitted
+
+    def _pair_sums(
+        self, bags: Bags, kernel: InstanceKernel, share: Share | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the sums over pairs of instances of every two bags, and the factors in them."""
+        if share is None:
+            factors = self._instance_factors(bags)
+            return _factored(set_gram, kernel, bags, factors), factors
+        sums, factors = self._whole_sums(share, kernel)
+        chosen = np.ix_(share.index, share.index)
+        return sums[chosen], None if factors is None else factors[share.rows]
+
+    def _whole_sums(
+        self, share: Share, kernel: InstanceKernel
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the same of all bags of a search, whatever is selected."""
+        own = set(self._parameter_constraints) - set(KernelMachine._parameter_constraints)
+        parameters = tuple(getattr(self, name) for name in sorted(own - {"normalization"}))
+        sums: tuple[NDArray[np.float64], NDArray[np.float64] | None] = share.of_whole(
+            (type(self), kernel, parameters), lambda whole: self._pair_sums(whole, kernel, None)
+        )
+        return sums
+
+    def _solve_gram(
+        self,
+        gram: NDArray[np.float64],
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        share: Share | None = None,
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Return the factor of each bag in each output, and the attributes that follow."""
+        self._warn_unless_kernel(gram)
+        space: Space = KernelSpace(gram, len(gram), tol=self.tol, **self._solver)
+        if share is not None:
+            space = share.started(space, problem_key(self))
+        solutions = self._solve_rows(space, target, cost_weight)
+        coef = np.array([s.instance_coef(np.ones(len(gram), np.int64)) for s in solutions])
+        return coef, {
+            **self._fitted_parts(solutions),
+            "support_": np.flatnonzero(coef.any(axis=0)),
+        }
+
     def _norms(
         self,
         bags: Bags,
@@ -128,38 +196,45 @@ class BagKernelMachine(KernelMachine):
         squares: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Return what the sums over each bag are divided by; ``squares`` if they are known."""
-        offsets = bags.offsets
-        if self.normalization == "average":
-            if factors is None:
-                return bags.sizes.astype(np.float64)
-            return np.add.reduceat(factors, offsets[:-1])
-        if squares is None and factors is None:
-            squares = set_self(kernel, *bags.segments)
-        elif squares is None:
-            squares = set_self(kernel, bags.instances, offsets[:-1], offsets[1:], weights=factors)
-        return _positive_root(squares)
+        if not self._averages:
+            if squares is None:
+                squares = _factored(set_self, kernel, bags, factors)
+            return positive_root(squares)
+        if factors is None:
+            return bags.sizes.astype(np.float64)
+        return np.add.reduceat(factors, bags.offsets[:-1])
 
     # -------------------------------------------------------------------------------- scoring
 
+    def _fitted_kernel(self) -> InstanceKernel:
+        return self._make_kernel(getattr(self, "gamma_", 1.0))
+
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        scores = self._expand(bags)
         if self.kernel == "precomputed":
-            refuse_several_instances(bags, type(self).__name__)
-            return scores + self.intercept_
-        factors = self._instance_factors(bags)
-        if factors is not None:
-            scores = scores * factors[:, None]
-        kernel = self._make_kernel(getattr(self, "gamma_", 1.0))
-        offsets = bags.offsets
-        sums = segment_sum(scores, offsets[:-1], offsets[1:])
-        return sums / self._norms(bags, kernel, factors)[:, None] + self.intercept_
+            return self._expand(self._one_row_each(bags)) + self.intercept_
+        share = shared_by(bags)
+        sums = None if share is None else share.scores(self, of_bags=True)
+        kernel, squares = self._fitted_kernel(), None
+        if share is not None and sums is not None:
+            whole, factors = self._whole_sums(share, kernel)
+            squares = np.diagonal(whole)[share.index]
+            factors = None if factors is None else factors[share.rows]
+        else:
+            factors, offsets = self._instance_factors(bags), bags.offsets
+            sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:], weights=factors)
+        return sums / self._norms(bags, kernel, factors, squares)[:, None] + self.intercept_
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         scores = self._expand(bags)
-        if self.normalization == "feature_space" and self.kernel != "precomputed":
-            kernel = self._make_kernel(getattr(self, "gamma_", 1.0))
-            scores = scores / _positive_root(kernel.diagonal(bags.instances))[:, None]
+        if not self._averages:
+            diagonal = self._fitted_kernel().diagonal(bags.instances)
+            scores = scores / positive_root(diagonal)[:, None]
         return scores + self.intercept_
+
+
+def spread(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give the value of each bag, in each row, to all of its parts."""
+    return np.repeat(values, sizes, axis=1)
 
 
 def weighted_sums(
@@ -172,18 +247,28 @@ def weighted_sums(
     return sp.csr_array((factors, np.arange(features.shape[0]), offsets), shape=shape) @ features
 
 
-def refuse_several_instances(bags: Bags, owner: str) -> None:
-    """Refuse bags of rows where a kernel between bags has one row for each."""
-    if (bags.sizes != 1).any():
-        which = int(np.flatnonzero(bags.sizes != 1)[0])
-        msg = (
-            f"With kernel='precomputed', {owner} takes a matrix with one row for each bag. "
-            f"Got {bags.describe(which)} with {bags.sizes[which]} rows."
-        )
-        raise ValueError(msg)
-
-
-def _positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
+def positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return square roots, and 1 for a bag of norm 0, whose kernel values are all 0 anyway."""
     roots = np.sqrt(np.maximum(squares, 0.0)).astype(np.float64)
     return np.where(roots > 0, roots, 1.0)
+
+
+def _factored(
+    pair_sums: Any, kernel: InstanceKernel, bags: Bags, factors: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Call `set_gram` or `set_self`; factors belong to rows in the order of the bags."""
+    sums: NDArray[np.float64]
+    if factors is None:
+        sums = pair_sums(kernel, *bags.segments)
+    else:
+        offsets = bags.offsets
+        sums = pair_sums(kernel, bags.instances, offsets[:-1], offsets[1:], weights=factors)
+    return sums
+
+
+def _divide_rows(matrix: Any, divisor: NDArray[np.float64]) -> None:
+    """Divide the rows of a dense or CSR matrix, in place."""
+    if sp.issparse(matrix):
+        matrix.data /= np.repeat(divisor, np.diff(matrix.indptr))
+    else:
+        matrix /= divisor[:, None]

@@ -15,6 +15,7 @@ from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, resolve_gam
 from bagwise.solvers import Certificate
 from bagwise.svm._alternation import Alternation, alternate
 from bagwise.svm._embeddings import Embedding, Means, embed, expand, needs_gamma
+from bagwise.svm._sharing import embed_shared, shared_by
 from bagwise.svm._spaces import Solution, Space, constant_solution
 
 
@@ -112,7 +113,14 @@ class KernelMachine(BagClassifier):
         row_weight = None
         if (bag_weight != bag_weight[0]).any():
             row_weight = np.repeat(bag_weight, bags.sizes)
-        return self._make_kernel(resolve_gamma(self.gamma, bags.instances, row_weight))
+        share = shared_by(bags)
+        if share is None:
+            return self._make_kernel(resolve_gamma(self.gamma, bags.instances, row_weight))
+        gamma = share.of_selection(
+            ("gamma", self.gamma, bag_weight.tobytes()),
+            lambda: resolve_gamma(self.gamma, bags.instances, row_weight),
+        )
+        return self._make_kernel(gamma)
 
     def _make_kernel(self, gamma: float) -> InstanceKernel:
         return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
@@ -133,17 +141,27 @@ class KernelMachine(BagClassifier):
 
         Settings of the solver beyond ``tol`` go to the space.
         """
-        return embed(
-            bags,
-            None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight),
-            approx=self.approx,
-            rank=self.rank,
-            rng=self._random_generator(),
-            means=means,
-            cache_bytes=int(self.cache_size * 1e6),
-            solver={"tol": self.tol, **solver},
-            owner=type(self).__name__,
-        )
+        solver = {"tol": self.tol, **solver}
+        kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
+        rng = self._random_generator()
+
+        def make(bags: Bags, cache_bytes: int) -> Embedding:
+            return embed(
+                bags,
+                kernel,
+                approx=self.approx,
+                rank=self.rank,
+                rng=rng,
+                means=means,
+                cache_bytes=cache_bytes,
+                solver=solver,
+                owner=type(self).__name__,
+            )
+
+        share = shared_by(bags)
+        if share is None or kernel is None:
+            return make(bags, int(self.cache_size * 1e6))
+        return embed_shared(self, share, kernel, means, solver, make)
 
     def _solve_outputs(
         self, space: Space, target: Target, solve: Callable[[int], Solution]
@@ -194,7 +212,9 @@ class KernelMachine(BagClassifier):
 
     def _expand(self, bags: Bags) -> NDArray[np.float64]:
         """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
-        return expand(self, bags.instances)
+        share = shared_by(bags)
+        scores = None if share is None else share.scores(self)
+        return expand(self, bags.instances) if scores is None else scores
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return self._expand(bags) + self.intercept_

@@ -48,7 +48,8 @@ class MIKernelSVM(BagKernelMachine):
     coef0 : float
         Constant of the polynomial kernel.
     approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel, as in `SIL`.
+        Low-rank map in place of the kernel, as in `SIL`. With ``"feature_space"``, norms are those
+        of the kernel itself.
     rank : int
         Rank of that map.
     class_weight : dict, "balanced" or None
@@ -71,7 +72,8 @@ class MIKernelSVM(BagKernelMachine):
     multilabel_ : bool
         Whether it was fitted on label lists.
     support_ : ndarray of int of shape (n_support_bags,)
-        Which training bags carry the decision function; bags of weight 0 are not counted.
+        Which training bags carry the decision function; bags of weight 0 are not counted, except
+        as columns of a given kernel matrix.
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         The instances of these bags.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
@@ -151,11 +153,9 @@ class MIKernelSVM(BagKernelMachine):
         self.normalization = normalization
 
     def __bagwise_tags__(self) -> BagTags:
-        from sklearn.svm import SVC
-
         # An instance of norm 1, as all are under the RBF kernel, is not changed by normalising it.
         keeps_kernel = self.normalization == "average" or self.kernel == "rbf"
         return BagTags(
             instance_scores=self.kernel != "precomputed",
-            supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None,
+            supervised_analogue=self._ordinary if keeps_kernel else None,
         )

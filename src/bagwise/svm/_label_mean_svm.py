@@ -2,16 +2,22 @@
 
 from typing import Any, ClassVar
 
-from bagwise.base import BagTags
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.base import BagTags, Target
+from bagwise.kernels import check_psd
 from bagwise.svm._bag_kernel_machine import BagKernelMachine
 from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.svm._spaces import KernelSpace, Solution, Space
 
 
 class LabelMeanSVM(BagKernelMachine):
     r"""Support vector machine in which a bag scores as the mean of its instances; squared hinge.
 
-    The model that SparseMI makes sparse (its Eq. 5). With
-    :math:`f(x) = \langle w, \phi(x) \rangle + b` and weights :math:`v_i` of the bags it solves the convex problem
+    The model that SparseMI makes sparse (its Eq. 5). With scores
+    :math:`f(x) = \langle w, \phi(x) \rangle + b` of instances and weights :math:`v_i` of bags it
+    solves the convex problem
 
     .. math::
 
@@ -59,7 +65,8 @@ class LabelMeanSVM(BagKernelMachine):
     multilabel_ : bool
         Whether it was fitted on label lists.
     support_ : ndarray of int of shape (n_support_bags,)
-        Which training bags carry the decision function; bags of weight 0 are not counted.
+        Which training bags carry the decision function; bags of weight 0 are not counted, except
+        as columns of a given kernel matrix.
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         The instances of these bags.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
@@ -106,6 +113,36 @@ class LabelMeanSVM(BagKernelMachine):
     normalization = "average"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelMachine._parameter_constraints
+
+    def _solve_rows(
+        self, space: Space, target: Target, cost_weight: NDArray[np.float64]
+    ) -> list[Solution]:
+        if isinstance(space, KernelSpace) and (
+            self.kernel == "precomputed" or callable(self.kernel)
+        ):
+            self._refuse_unbounded(space.gram, self.C * cost_weight)
+        return super()._solve_rows(space, target, cost_weight)
+
+    def _refuse_unbounded(self, gram: NDArray[Any], cost: NDArray[np.float64]) -> None:
+        """Refuse a kernel so far from positive semi-definite that the dual has no maximum.
+
+        The squared hinge, unlike the hinge, sets no bound to the multipliers of the dual. It adds
+        one over twice the cost to the diagonal of the kernel, which makes up for a little.
+        """
+        name = "LabelMeanSVM: the kernel"
+        if check_psd(gram, name=name) == 0.0:
+            return
+        for column in cost.T:
+            rows = np.flatnonzero(column)
+            least = check_psd(gram[np.ix_(rows, rows)] + np.diag(0.5 / column[rows]), name=name)
+            if least < -1e-6:
+                msg = (
+                    f"{name} between bags, with 1 / (2 C) added to its diagonal, must be positive "
+                    f"semi-definite: with the squared hinge there is no optimum otherwise. Its "
+                    f"smallest eigenvalue is {least:.2g} times the largest one. Lower C or use "
+                    "MIKernelSVM."
+                )
+                raise ValueError(msg)
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(instance_scores=self.kernel != "precomputed")

@@ -13,6 +13,13 @@ _INDEFINITE = 1e-8  # of the largest eigenvalue: a negative one beyond this is n
 
 
 def given_gram(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return what `given_square` does, where it must be a symmetric kernel."""
+    gram, rows = given_square(bags, owner)
+    warn_unless_psd(gram, f"{owner}: the precomputed kernel")
+    return gram, rows
+
+
+def given_square(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the Gram matrix of the training rows, and which rows of the given matrix they are.
 
     The bags hold rows of a square matrix. A selection of bags is a selection of rows and columns.
@@ -30,7 +37,6 @@ def given_gram(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64]]
     dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
     whole = len(rows) == len(dense) and np.array_equal(rows, np.arange(len(rows)))
     gram = dense if whole else dense[np.ix_(rows, rows)]
-    warn_unless_psd(gram, f"{owner}: the precomputed kernel")
     return np.ascontiguousarray(gram), rows
 
 

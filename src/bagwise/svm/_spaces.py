@@ -225,7 +225,7 @@ class LinearSpace:
     tol : float
         Of the solver.
     max_iter : int
-        Most sweeps of the solver.
+        Most sweeps of the solver, if less than a thousand.
     loss : {"hinge", "squared_hinge"}
         What a violated margin costs; rows in groups have the hinge.
     """
@@ -251,7 +251,7 @@ class LinearSpace:
         if rows.group is None:
             result = solve_linear_svm_dual(
                 matrix, rows.sign, rows.cost, target=rows.target, rows=index, alpha0=alpha0,
-                tol=self.tol, max_iter=self.max_iter, loss=self.loss,
+                tol=self.tol, max_iter=min(self.max_iter, _SOLVER_SWEEPS), loss=self.loss,
             )  # fmt: skip
         else:
             result = solve_linear_grouped_svm(

@@ -1,0 +1,254 @@
+"""MILES: bags as points in a space of instances, and a sparse linear classifier there."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags
+from bagwise.base import BagClassifier, Target, one_vs_rest
+from bagwise.kernels import InstanceMetric, nearest, nearest_among, resolve_gamma
+from bagwise.solvers import Certificate, OneNormSVMResult, solve_one_norm_svm
+from bagwise.svm._kernel_machine import GammaRule
+from bagwise.svm._one_norm import instance_keys, raised
+
+_SQUARED = InstanceMetric("sqeuclidean")
+#: Squared distances that differ by no more than this, relatively, are the same up to rounding.
+_TIE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 5e-4}
+
+
+class MILES(BagClassifier):
+    r"""Multiple-instance learning via embedded instance selection.
+
+    A bag becomes the vector of its similarities to all training instances :math:`x^k`,
+
+    .. math::
+
+        s_k(B) = \max_{x \in B} \exp\bigl(-\gamma \|x - x^k\|^2\bigr),
+
+    and a 1-norm support vector machine on these vectors selects the few instances that matter. With
+    weights :math:`v_i` of the bags (1 unless ``sample_weight`` or ``class_weight`` say otherwise)
+    it solves the linear programme
+
+    .. math::
+
+        \min_{w, b} \; \sum_k |w_k|
+        + C \sum_i v_i \bigl(1 - y_i (\langle w, s(B_i) \rangle + b)\bigr)_+
+
+    and a bag scores :math:`f(B) = \langle w, s(B) \rangle + b`. No sum is divided by anything, the
+    intercept is free. More than two classes are learned one against the rest, on one and the same
+    embedding.
+
+    The score of an instance is its contribution to the score of its bag. Each selected instance
+    :math:`x^k` gives :math:`w_k s_k(B)` to the instance of the bag that is most similar to it, in
+    equal parts if there are several; so the scores of the instances of a bag and the intercept add
+    up to the score of the bag, and instances that are nobody's most similar have score 0.
+
+    Parameters
+    ----------
+    C : float
+        Cost of margin violations. In the paper's notation, with its penalty :math:`\lambda` and
+        balance :math:`\mu = 1/2`, it is :math:`1 / (2 \lambda)`; another balance is
+        ``class_weight={negative: 2 * (1 - mu), positive: 2 * mu}``.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the similarity, :math:`1 / \sigma^2` in the paper's notation; the rules are those
+        of `bagwise.svm.SIL`.
+    class_weight : dict, "balanced" or None
+        Weights of the classes: what every bag of the class weighs.
+    tol : float
+        Duality gap, relative to the objective, at which the linear programme counts as solved.
+    max_iter : int
+        Most simplex steps of each linear programme.
+    n_jobs : int or None
+        Threads for the one-vs-rest problems. The embedding uses all processors regardless.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    multilabel_ : bool
+        Whether it was fitted on label lists.
+    prototypes_ : ndarray or CSR array of shape (n_prototypes, n_features)
+        The selected instances: those with a weight in one of the outputs.
+    support_ : ndarray of int of shape (n_prototypes,)
+        Which training instances they are; those in bags of weight 0 are not counted.
+    coef_ : ndarray of shape (n_outputs, n_prototypes)
+        Their weights.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constant of the decision function.
+    gamma_ : float
+        The value of ``gamma`` in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+    result_ : Certificate
+        Objective, duality gap and how the solver ended.
+    n_iter_ : int
+        Simplex steps.
+
+    See Also
+    --------
+    bagwise.svm.MICA : A 1-norm machine on kernels, whose bags score as their best instance.
+    bagwise.svm.MISVM : Lets one instance stand for each positive bag.
+
+    Notes
+    -----
+    The embedding holds one number for each pair of a training bag and a training instance, in the
+    precision of the features. Only the selected instances are needed afterwards.
+
+    The default of ``C`` gives an accuracy of 0.84 on standardised Musk1 (10-fold cross-validation),
+    10 gives 0.88.
+
+    An instance is most similar to itself, so a bag has similarity 1 to each of its own instances.
+    That is part of the method, although no new bag can have it.
+
+    Where the linear programme has several solutions, the values of the instances decide which one
+    is taken, not their order. Equal instances have equal similarities, and only the sum of their
+    weights matters.
+
+    References
+    ----------
+    Y. Chen, J. Bi, J. Z. Wang. MILES: Multiple-instance learning via embedded instance selection.
+    IEEE Transactions on Pattern Analysis and Machine Intelligence 28(12), 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise.embedding import MILES
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
+    >>> y = np.arange(20) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> model = MILES(C=10.0).fit(bags, y)
+    >>> model.score(bags, y)
+    1.0
+    >>> model.key_instances(bags[1::2])
+    array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
+    >>> len(model.prototypes_) < 5
+    True
+    """
+
+    _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        gamma: Any = "scale",
+        class_weight: Any = None,
+        tol: float = 1e-6,
+        max_iter: int = 1_000_000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.gamma = gamma
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled bags.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels)
+            Labels, or an indicator matrix of label lists.
+        sample_weight : array-like of shape (n_bags,), optional
+            Weights of the bags; weight 2 is the same as having the bag twice.
+
+        Returns
+        -------
+        self : MILES
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        instances, offsets = bags.instances, bags.offsets
+        row_weight = np.repeat(bag_weight, bags.sizes)
+        gamma = resolve_gamma(self.gamma, instances, row_weight)
+        distance = nearest_among(_SQUARED, instances, offsets[:-1], offsets[1:])
+        similarity = _similarity(distance, gamma)
+        keys = instance_keys(instances)
+        bag_keys = np.add.reduceat(keys, offsets[:-1]) / bags.sizes
+        penalty = raised(np.ones(len(keys)), keys)
+
+        def solve(output: int) -> OneNormSVMResult:
+            sign, cost = target.signs[:, output], self.C * cost_weight[:, output]
+            first = solve_one_norm_svm(
+                similarity,
+                sign,
+                raised(cost, bag_keys),
+                penalty=penalty,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+            # Where several solutions are optimal, the one just found is: no step is taken.
+            left = max(1, self.max_iter - first.n_iter)
+            result = solve_one_norm_svm(
+                similarity, sign, cost, start=first, tol=self.tol, max_iter=left
+            )
+            return replace(
+                result,
+                n_iter=first.n_iter + result.n_iter,
+                solve_time=first.solve_time + result.solve_time,
+            )
+
+        results = one_vs_rest(solve, target.n_outputs, self.n_jobs)
+        weights = np.array([result.x for result in results])
+        support = np.flatnonzero(weights.any(axis=0))
+        return {
+            "prototypes_": instances[support],
+            "support_": support,
+            "coef_": np.ascontiguousarray(weights[:, support]),
+            "intercept_": np.array([result.intercept for result in results]),
+            "gamma_": gamma,
+            "result_": Certificate.total([result.certificate for result in results]),
+        }
+
+    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        matrix, starts, stops = bags.segments
+        distance = nearest(_SQUARED, matrix, starts, stops, self.prototypes_)
+        similarity = _similarity(distance, self.gamma_)
+        return np.asarray(similarity @ self.coef_.T + self.intercept_)
+
+    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        instances, starts = bags.instances, bags.offsets[:-1]
+        rows = np.arange(bags.n_instances)
+        distance = nearest(_SQUARED, instances, rows, rows + 1, self.prototypes_)
+        least = np.minimum.reduceat(distance, starts, axis=0)
+        limit = np.repeat(least * (1 + _TIE[distance.dtype]), bags.sizes, axis=0)
+        is_nearest = (distance <= limit).astype(np.float64)
+        number = np.add.reduceat(is_nearest, starts, axis=0)
+        share = np.exp(-self.gamma_ * least.astype(np.float64)) / number
+        return np.asarray((is_nearest * np.repeat(share, bags.sizes, axis=0)) @ self.coef_.T)
+
+
+def _similarity(distance: NDArray[Any], gamma: float) -> NDArray[Any]:
+    """Turn squared distances into similarities, in place."""
+    with np.errstate(over="ignore", under="ignore"):
+        distance *= -min(gamma, float(np.finfo(distance.dtype).max))
+        return np.exp(distance, out=distance)

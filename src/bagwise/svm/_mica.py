@@ -1,0 +1,265 @@
+"""MICA: a 1-norm machine in which a point of each positive bag stands for it."""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval
+from bagwise.bags import Bags
+from bagwise.base import BagTags, Target
+from bagwise.kernels import InstanceKernel
+from bagwise.svm._embeddings import expansion_attributes
+from bagwise.svm._kernel_machine import MaxRuleMachine
+from bagwise.svm._misvm import _KeyInstanceProblem
+from bagwise.svm._one_norm import (
+    Columns,
+    ComputedColumns,
+    OneNormSpace,
+    StoredColumns,
+    instance_keys,
+    scaled_keys,
+)
+from bagwise.svm._precomputed import given_square
+from bagwise.svm._spaces import Solution
+
+_GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
+
+
+class MICA(MaxRuleMachine):
+    r"""Multiple-instance classification algorithm: a sparse machine, by linear programmes.
+
+    An instance scores :math:`f(x) = \sum_k u_k K(x, x^k) + b` with a weight for each of all
+    training instances :math:`x^k`, or :math:`f(x) = \langle u, x \rangle + b` with the linear
+    kernel. With weights :math:`v_i` of the bags (1 unless ``sample_weight`` or ``class_weight`` say
+    otherwise) it looks for a minimum of
+
+    .. math::
+
+        \min_{u, b} \; \sum_k |u_k|
+        + C \sum_{i : y_i = 1} v_i \bigl(1 - \max_j f(x_{ij})\bigr)_+
+        + C \sum_{i : y_i = -1} v_i \sum_j \bigl(1 + f(x_{ij})\bigr)_+
+
+    where no sum is divided by anything; ``C`` is the :math:`\nu` of the paper. Most weights become
+    0. A bag scores as its best instance, :math:`f(B_i) = \max_j f(x_{ij})`; more than two classes
+    are learned one against the rest.
+
+    In the paper a convex combination of its instances stands for a positive bag. The best one is a
+    single instance, that with the highest score; hence the maximum. It is replaced by the instance
+    that attains it, the linear programme is solved, and so on until the choice repeats; the
+    objective never rises on the way. In the first programme, combinations have equal parts.
+
+    Parameters
+    ----------
+    C : float
+        Cost of margin violations. If it is too small all weights are 0: on standardised Musk1 with
+        0.1, for example.
+    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
+        Kernel between instances, as in `SIL`. It need not be positive semi-definite.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the kernel, as in `SIL`.
+    degree : int
+        Degree of the polynomial kernel.
+    coef0 : float
+        Constant of the polynomial kernel.
+    n_init : int
+        Number of starts: equal parts of the instances of a bag, then instances drawn at random. The
+        end with the lowest objective is kept.
+    class_weight : dict, "balanced" or None
+        Weights of the classes: what every bag of the class weighs.
+    cache_size : float
+        Megabytes for the kernel matrix. One that is larger is not formed, its columns are computed
+        when they are needed.
+    tol : float
+        Relative decrease of the objective at which the rounds end.
+    max_iter : int
+        Most rounds from each start.
+    random_state : int, RandomState or None
+        Of random starts; without them nothing is random.
+    n_jobs : int or None
+        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    multilabel_ : bool
+        Whether it was fitted on label lists.
+    support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
+        Instances that have a weight. Not with the linear kernel or a given kernel matrix.
+    support_ : ndarray of int of shape (n_support,)
+        Which training instances they are; those in bags of weight 0 are not counted.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their weights :math:`u`.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        Weights of the features, with the linear kernel.
+    gamma_ : float
+        The value of ``gamma`` in use, if the kernel has one.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constant of the decision function.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+    result_ : Certificate
+        Objective above, its values over the rounds, and how they ended.
+    n_iter_ : int
+        Rounds.
+
+    See Also
+    --------
+    MISVM : The same loss with the norm of the kernel's space as its penalty.
+    bagwise.embedding.MILES : Has a 1-norm machine too, on similarities of bags to instances.
+
+    Notes
+    -----
+    The default of ``C`` gives an accuracy of 0.84 on standardised Musk1 (10-fold cross-validation),
+    as 10 does.
+
+    The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
+    Where a linear programme has several solutions, the values of the instances decide which one is
+    taken, not their order. To that end its penalties and costs are raised by up to one part in a
+    million.
+
+    References
+    ----------
+    O. L. Mangasarian, E. W. Wild. Multiple instance classification via successive linear
+    programming. Journal of Optimization Theory and Applications 137, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise.svm import MICA
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
+    >>> y = np.arange(20) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> model = MICA().fit(bags, y)
+    >>> model.score(bags, y)
+    1.0
+    >>> model.key_instances(bags[1::2])
+    array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
+    >>> len(model.support_) < 10
+    True
+    """
+
+    _convergence_advice = "raise max_iter or tol"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: rule
+            for name, rule in MaxRuleMachine._parameter_constraints.items()
+            if name not in ("approx", "rank")
+        },
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        n_init: int = 1,
+        class_weight: Any = None,
+        cache_size: float = 1000.0,
+        tol: float = 1e-4,
+        max_iter: int = 80,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_init = n_init
+        self.class_weight = class_weight
+        self.cache_size = cache_size
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        instances = bags.instances
+        kernel, given = None, np.arange(bags.n_instances)
+        if self.kernel == "precomputed":
+            matrix, given = given_square(bags, type(self).__name__)
+            columns: Columns = _stored_kernel(matrix)
+            row_key = scaled_keys(matrix @ np.repeat(bag_weight, bags.sizes))
+        else:
+            kernel = self._resolve_kernel(bags, bag_weight)
+            columns = self._weighted_columns(instances, kernel)
+            row_key = instance_keys(instances)
+        linear = kernel is not None and kernel.name == "linear"
+        space = OneNormSpace(
+            columns,
+            bags.offsets,
+            row_key=row_key,
+            column_key=np.linspace(0.0, 1.0, bags.n_features) if linear else row_key,
+            tol=min(self.tol, _GAP),
+        )
+        solutions = self._alternate_outputs(
+            space,
+            target,
+            lambda output: _OneNormProblem(
+                space,
+                bags.offsets,
+                target.signs[:, output],
+                self.C * cost_weight[:, output],
+                shared_slack=False,
+            ),
+        )
+        weights = _weights(solutions, columns.shape[1])
+        fitted = self._fitted_parts(solutions)
+        if linear:
+            return {**fitted, "coef_": weights}
+        support = np.flatnonzero(weights.any(axis=0))
+        fitted["support_"] = given[support]
+        if kernel is None:
+            return {**fitted, "dual_coef_": np.ascontiguousarray(weights[:, support])}
+        return {**fitted, **expansion_attributes(instances, weights, kernel)}
+
+    def _weighted_columns(self, instances: Any, kernel: InstanceKernel) -> Columns:
+        """Return what has weights: features, or a kernel with all instances."""
+        if kernel.name == "linear":
+            return StoredColumns(instances)
+        size = instances.shape[0] ** 2 * (4 if instances.dtype == np.float32 else 8)
+        if size > self.cache_size * 1e6:
+            return ComputedColumns(kernel, instances)
+        gram = kernel.gram(instances)
+        return StoredColumns(gram, gram)
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(max_rule=True, order_tolerance=1e-6)
+
+
+class _OneNormProblem(_KeyInstanceProblem):
+    """MICA of one output: the loss of MI-SVM, and the 1-norm of the weights."""
+
+    def value(self, x: Solution) -> float:
+        assert x.weights is not None
+        return float(np.abs(x.weights).sum()) + self.loss(x.scores)
+
+
+def _stored_kernel(matrix: NDArray[Any]) -> StoredColumns:
+    """Return a kernel matrix that need not be symmetric."""
+    symmetric = np.array_equal(matrix, matrix.T)
+    return StoredColumns(matrix, matrix if symmetric else np.ascontiguousarray(matrix.T))
+
+
+def _weights(solutions: list[Solution], n_columns: int) -> NDArray[np.float64]:
+    """Return the weights of columns; a constant machine has none."""
+    zero = np.zeros(n_columns)
+    return np.array([zero if s.weights is None else s.weights for s in solutions])

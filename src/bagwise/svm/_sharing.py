@@ -1,0 +1,571 @@
+"""Work that many fits on the same bags have in common, done once.
+
+A search fits the same kind of machine on selections of the same bags, again and again. While a
+`SharedWork` is entered, machines that meet its bags find there what an earlier fit has left: the
+kernel matrix between all of them, of which every training set is a part, and solutions to start
+from. What a machine finds changes its results by no more than its solver's tolerance. Bags are
+recognised by their instance matrix, so nothing else that runs at the same time is affected.
+"""
+
+import copy
+import itertools
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from hashlib import blake2b
+from threading import Lock
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from bagwise._threads import ordered_map
+from bagwise.bags import Bags
+from bagwise.kernels import InstanceKernel
+from bagwise.solvers import rescale_alpha
+from bagwise.svm._embeddings import Embedding, expansion_attributes
+from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution, Space
+
+#: Parameters of machines that neither the kernel matrix nor the rows of a problem depend on.
+SOLVER_PARAMETERS = frozenset(
+    {"C", "class_weight", "cache_size", "tol", "max_iter", "n_jobs", "n_init"}
+)
+_START_SHARE = 0.1  # of the memory, for solutions to start from
+
+_known: "dict[int, tuple[SharedWork, Bags, int]]" = {}  # by the id of the instance matrix
+_number = itertools.count()  # of all bags that ever were in it
+
+
+def shared_by(bags: Bags, *, needs_bag_matrix: bool = False) -> "Share | None":
+    """Return what is shared by fits on these bags: None outside a search.
+
+    Parameters
+    ----------
+    bags : Bags
+        A selection of the bags of a search, or any others.
+    needs_bag_matrix : bool
+        None also if a matrix between all bags of the search is too large to keep.
+    """
+    if not _known:
+        return None
+    found = _known.get(id(bags.segments[0]))
+    if found is None:
+        return None
+    work, whole, number = found
+    _, starts, stops = bags.segments
+    _, all_starts, all_stops = whole.segments
+    index = np.searchsorted(all_starts, starts)
+    index[index == len(whole)] = 0
+    is_part = np.array_equal(all_starts[index], starts) and np.array_equal(all_stops[index], stops)
+    if not is_part or len(np.unique(index)) < len(index):  # a bag twice is two rows of a matrix
+        return None
+    share = Share(work, whole, number, index)
+    return None if needs_bag_matrix and not share.fits(len(whole), 8) else share
+
+
+def problem_key(model: Any) -> Hashable:
+    """Return what tells the problems of machines with different kernels apart."""
+    parameters = model.get_params(deep=False)
+    return type(model), *(
+        (name, repr(value)) for name, value in parameters.items() if name not in SOLVER_PARAMETERS
+    )
+
+
+class SharedWork:
+    """Kernel matrices, transformed bags and solutions that fits on selections of bags share.
+
+    It is a context: machines look for it only inside. Given to a `Pipeline` as its ``memory``, it
+    also keeps what the steps before the machine make of the bags.
+
+    Parameters
+    ----------
+    bags : Bags
+        All bags of the search.
+    n_bytes : float
+        Memory for what is kept; what was not used for longest goes first.
+    """
+
+    def __init__(self, bags: Bags, n_bytes: float) -> None:
+        # A matrix object of its own, on the same memory: it is what the bags are recognised by.
+        instances = bags.instances
+        own = instances.view() if isinstance(instances, np.ndarray) else copy.copy(instances)
+        self.bags = bags._with_instances(own, bags.feature_names)
+        self.n_bytes = n_bytes
+        self._is_open, self._lock = False, Lock()
+        self.kept = _Cache(n_bytes)
+        self.starts = _Cache(_START_SHARE * n_bytes)
+        self.expansions: WeakKeyDictionary[Any, Expansion] = WeakKeyDictionary()
+
+    def __enter__(self) -> Self:
+        self._is_open = True
+        self._admit(self.bags)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        with self._lock:  # threads of a search that was interrupted may still be at work
+            self._is_open = False
+            for key in [key for key, (work, *_) in list(_known.items()) if work is self]:
+                del _known[key]
+        self.kept.clear()
+        self.starts.clear()
+
+    def _admit(self, bags: Bags) -> None:
+        with self._lock:
+            if self._is_open:
+                _known[id(bags.segments[0])] = (self, bags, next(_number))
+
+    def _dismiss(self, bags: Bags) -> None:
+        _known.pop(id(bags.segments[0]), None)
+
+    # A search copies parameters before it sets them; this one is meant to stay what it is.
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return "shared"
+
+    # ------------------------------------------------------------------ memory of a Pipeline
+
+    def cache(self, function: Callable[..., tuple[Any, Any]], **_: Any) -> Callable[..., Any]:
+        """Return the function that fits a step and transforms, with a memory."""
+
+        def remembered(transformer: Any, X: Any, y: Any = None, **settings: Any) -> Any:
+            share = shared_by(X) if isinstance(X, Bags) else None
+            name = None if share is None else _name(transformer, settings)
+            if share is None or name is None:
+                return function(transformer, X, y, **settings)
+            key = ("step", share.number, share.digest, name)
+
+            def fit() -> "_Step":
+                made, fitted = function(transformer, X, y, **settings)
+                return _Step(self, share.whole, fitted, self._transformed(share, fitted, made))
+
+            step = self.kept.get(key, fit, drop=_Step.drop)
+            if step.after is None:
+                return function(transformer, X, y, **settings)
+            return step.after[share.index], step
+
+        return remembered
+
+    def _transformed(self, share: "Share", fitted: Any, made: Any) -> Bags | None:
+        """Return all bags transformed, if those in hand are what ``fit_transform`` made of them."""
+        if not isinstance(made, Bags):
+            return None
+        after = fitted.transform(share.whole)
+        if not isinstance(after, Bags) or not np.array_equal(after.offsets, share.whole.offsets):
+            return None
+        if not _close(after[share.index].instances, made.instances):
+            return None
+        self._admit(after)
+        return after
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """The scores of a machine as sums of columns of a kernel matrix.
+
+    Parameters
+    ----------
+    number : int
+        Of the bags that the matrix is about.
+    matrix : ndarray of shape (n, n)
+        The kernel between all their instances, or between all of them.
+    of_bags : bool
+        Which of the two.
+    places : ndarray of int of shape (n_support,)
+        The columns.
+    coef : ndarray of shape (n_outputs, n_support)
+        Their factors.
+    fitted : ndarray
+        The ``dual_coef_`` of the machine, by which to tell that it has not been fitted again.
+    """
+
+    number: int
+    matrix: NDArray[Any]
+    of_bags: bool
+    places: NDArray[np.int64]
+    coef: NDArray[np.float64]
+    fitted: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A selection of the bags that a `SharedWork` knows.
+
+    Parameters
+    ----------
+    work : SharedWork
+        The work.
+    whole : Bags
+        All bags, or what a transformer made of all of them.
+    number : int
+        Their number.
+    index : ndarray of int
+        Which of them are selected, each once.
+    """
+
+    work: SharedWork
+    whole: Bags
+    number: int
+    index: NDArray[np.int64]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Name of the selection."""
+        return _digest(self.index)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """The instances of the selection, as rows of the whole."""
+        starts, sizes = self.whole.offsets[:-1][self.index], self.whole.sizes[self.index]
+        before = np.cumsum(sizes) - sizes
+        return np.repeat(starts - before, sizes) + np.arange(sizes.sum())
+
+    def of_whole(self, key: Hashable, make: Callable[[Bags], Any]) -> Any:
+        """Return what is made of all bags, whatever the selection."""
+        return self.work.kept.get((self.number, key), lambda: make(self.whole))
+
+    def of_selection(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what is made of the selection."""
+        return self.work.kept.get((self.number, self.digest, key), make)
+
+    def fits(self, n_rows: int, itemsize: int) -> bool:
+        """Tell whether a square matrix may be kept."""
+        return n_rows**2 * itemsize <= self.work.n_bytes
+
+    def remember(self, model: Any, **parts: Any) -> None:
+        """Keep what the scores of a machine are made of, an `Expansion`."""
+        self.work.expansions[model] = Expansion(self.number, **parts)
+
+    def scores(self, model: Any, *, of_bags: bool = False) -> NDArray[np.float64] | None:
+        """Return the sums of a machine on the instances or bags selected, if they are known."""
+        known = self.work.expansions.get(model)
+        if known is None or (known.number, known.of_bags) != (self.number, of_bags):
+            return None
+        if known.fitted is not getattr(model, "dual_coef_", None):
+            return None
+        rows = self.index if of_bags else self.rows
+        block = known.matrix[np.ix_(rows, known.places)]
+        # Here one BLAS thread: those of a pool would go on spinning beside the next solver.
+        [scores] = ordered_map(lambda coef: block @ coef.T, [known.coef], n_threads=1)
+        return np.asarray(scores, np.float64)
+
+    def starts(self, key: Hashable) -> "Starts":
+        """Return the solutions that were found on this selection, with a kernel of this name."""
+        return Starts(self.work.starts, (self.number, self.digest, key))
+
+    def started(self, space: Space, key: Hashable) -> Space:
+        """Return the space, one that starts from earlier solutions."""
+        parts = {field.name: getattr(space, field.name) for field in fields(space)}  # type: ignore[arg-type]
+        kind = StartedLinearSpace if isinstance(space, LinearSpace) else StartedKernelSpace
+        return kind(**parts, starts=self.starts(key))
+
+
+def embed_shared(
+    model: Any,
+    share: Share,
+    kernel: InstanceKernel,
+    means: Any,
+    solver: dict[str, Any],
+    make: Callable[[Bags, int], Embedding],
+) -> Embedding:
+    """Return where the instances live, with the kernel matrix between the instances of all bags.
+
+    Parameters
+    ----------
+    model : KernelMachine
+        The machine.
+    share : Share
+        Its training bags.
+    kernel : InstanceKernel
+        The kernel.
+    means : str or None
+        Which means of bags are needed.
+    solver : dict
+        Settings of the solver.
+    make : callable
+        Takes bags and the memory for a matrix, returns their embedding.
+    """
+    whole = share.whole
+    key: tuple[Hashable, ...] = (kernel, means)
+    single = whole.segments[0].dtype == np.float32
+    n_images = whole.n_instances + (len(whole) if means else 0)
+    is_exact = kernel.name != "linear" and model.approx is None
+    if not (is_exact and share.fits(n_images, 4 if single else 8)):
+        embedding = make(whole[share.index], int(model.cache_size * 1e6))
+        key = (*key, model.approx, model.rank)
+        return replace(embedding, space=share.started(embedding.space, key))
+    gram = share.of_whole(key, lambda whole: _gram(make(whole, int(share.work.n_bytes))))
+    space = KernelSpace(gram, whole.n_instances, **solver)
+    selected = SelectedSpace(space, share.rows, share.index, share.starts(key))
+    sizes = whole.sizes[share.index]
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([solution.instance_coef(sizes) for solution in solutions])
+        support = np.flatnonzero(coef.any(axis=0))
+        places, coef = share.rows[support], coef[:, support]
+        fitted = expansion_attributes(whole.instances[places], coef, kernel)
+        share.remember(
+            model, matrix=gram, of_bags=False, places=places, coef=coef,
+            fitted=fitted["dual_coef_"],
+        )  # fmt: skip
+        return {"support_": support, **fitted}
+
+    return Embedding(selected, attributes)
+
+
+def _gram(embedding: Embedding) -> NDArray[Any]:
+    assert isinstance(embedding.space, KernelSpace)
+    gram: NDArray[Any] = embedding.space.gram
+    return gram
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Solutions that were found on a selection of bags, for the same problems at other costs.
+
+    Parameters
+    ----------
+    kept : _Cache
+        The solutions.
+    key : hashable
+        What tells the problems of one space from those of others.
+    """
+
+    kept: "_Cache"
+    key: Hashable
+
+    def solve(self, space_solve: Any, rows: Rows, start: Solution | None, loss: str) -> Solution:
+        """Solve from the start that is given, else from an earlier solution; keep the new one."""
+        if start is not None:
+            return space_solve(rows, start)
+        parts = (rows.index, rows.sign, np.asarray(rows.target, np.float64))
+        group = () if rows.group is None else (rows.group,)
+        key = (self.key, _digest(*parts, *group))
+        before = self.kept.find(key)
+        solution: Solution = space_solve(rows, before and _moved(before, rows, loss))
+        self.kept.put(key, replace(solution, scores=np.empty(0)))
+        return solution
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedSpace:
+    """Some of the bags of a `KernelSpace`; the others take no part, and the matrix is not copied.
+
+    Parameters
+    ----------
+    space : KernelSpace
+        Where all instances live.
+    rows : ndarray of int of shape (n_instances,)
+        The instances of the selected bags.
+    index : ndarray of int
+        The bags.
+    starts : Starts
+        Where to start.
+    """
+
+    space: KernelSpace
+    rows: NDArray[np.int64]
+    index: NDArray[np.int64]
+    starts: Starts
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances."""
+        return len(self.rows)
+
+    @cached_property
+    def gram(self) -> NDArray[Any]:
+        """The matrix of the selection, for methods that look into it."""
+        images = self._images[self._images < len(self.space.gram)]
+        chosen: NDArray[Any] = self.space.gram[np.ix_(images, images)]
+        return chosen
+
+    @cached_property
+    def _images(self) -> NDArray[np.int64]:
+        return np.concatenate([self.rows, self.space.n_instances + self.index])
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        return self.starts.solve(self._solve, rows, start, self.space.loss)
+
+    def _solve(self, rows: Rows, start: Solution | None) -> Solution:
+        if start is not None:
+            start = replace(start, rows=self._outside(start.rows))
+        solution = self.space.solve(self._outside(rows), start)
+        return replace(solution, rows=rows, scores=solution.scores[self.rows])
+
+    def _outside(self, rows: Rows) -> Rows:
+        return replace(rows, index=self._images[rows.index])
+
+
+@dataclass(frozen=True, eq=False)
+class StartedKernelSpace(KernelSpace):
+    """A `KernelSpace` that starts from earlier solutions."""
+
+    starts: Starts | None = None
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        assert self.starts is not None
+        return self.starts.solve(super().solve, rows, start, self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class StartedLinearSpace(LinearSpace):
+    """A `LinearSpace` that starts from earlier solutions."""
+
+    starts: Starts | None = None
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        assert self.starts is not None
+        return self.starts.solve(super().solve, rows, start, self.loss)
+
+
+def _moved(solution: Solution, rows: Rows, loss: str) -> Solution:
+    """Return a start for rows that differ from those of the solution in their costs only."""
+    if rows.group is not None or loss != "hinge":
+        return solution
+    alpha = rescale_alpha(np.abs(solution.beta), solution.rows.cost, rows.cost)
+    return replace(solution, beta=np.sign(solution.beta) * alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A fitted transformer that knows what it makes of the bags of a search."""
+
+    work: SharedWork
+    before: Bags
+    fitted: Any
+    after: Bags | None
+
+    def drop(self) -> None:
+        if self.after is not None:
+            self.work._dismiss(self.after)
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.after is None else _n_bytes(self.after.segments[0])
+
+    def transform(self, X: Any, **params: Any) -> Any:
+        share = shared_by(X) if isinstance(X, Bags) else None
+        if share is None or share.whole is not self.before or self.after is None:
+            return self.fitted.transform(X, **params)
+        return self.after[share.index]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.fitted, name)
+
+    # Copies have no memory: they are what was fitted.
+
+    def __sklearn_clone__(self) -> Any:
+        return clone(self.fitted)
+
+    def __reduce__(self) -> Any:
+        return _itself, (self.fitted,)
+
+
+def _itself(fitted: Any) -> Any:
+    return fitted
+
+
+class _Cache:
+    """What was made, by key, up to a number of bytes; threads that want the same wait for it."""
+
+    def __init__(self, n_bytes: float) -> None:
+        self._limit = n_bytes
+        self._values: OrderedDict[Hashable, tuple[Any, int, Any]] = OrderedDict()
+        self._making: dict[Hashable, Lock] = {}
+        self._lock = Lock()
+        self._held = 0
+
+    def find(self, key: Hashable) -> Any:
+        """Return the value, or None."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
+    def get(self, key: Hashable, make: Callable[[], Any], drop: Any = None) -> Any:
+        """Return the value, made now if it is not there."""
+        value = self.find(key)
+        if value is not None:
+            return value
+        with self._lock:
+            making = self._making.setdefault(key, Lock())
+        with making:
+            value = self.find(key)
+            if value is None:
+                value = make()
+                self.put(key, value, drop)
+        with self._lock:
+            self._making.pop(key, None)
+        return value
+
+    def put(self, key: Hashable, value: Any, drop: Any = None) -> None:
+        """Keep a value; let go of those not used for longest."""
+        size = _n_bytes(value)
+        with self._lock:
+            self._held -= self._values.pop(key, (None, 0, None))[1]
+            self._values[key] = (value, size, drop)
+            self._held += size
+            while self._held > self._limit and len(self._values) > 1:
+                _, (old, old_size, old_drop) = self._values.popitem(last=False)
+                self._held -= old_size
+                if old_drop is not None:
+                    old_drop(old)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+            self._held = 0
+
+
+def _n_bytes(value: Any) -> int:
+    if isinstance(value, tuple):
+        return sum(map(_n_bytes, value))
+    if isinstance(value, Solution):
+        rows = value.rows
+        return sum(map(_n_bytes, (value.beta, rows.index, rows.sign, rows.cost)))
+    if hasattr(value, "indptr"):
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    return int(getattr(value, "nbytes", 64))
+
+
+def _name(transformer: Any, settings: dict[str, Any]) -> str | None:
+    """Return a name for what a step is about to be fitted with, or None if there is none."""
+    parts = {key: value for key, value in settings.items() if key in ("weight", "params")}
+    try:
+        return str(joblib.hash((transformer, parts)))
+    except (pickle.PicklingError, AttributeError, TypeError):  # made of what cannot be pickled
+        return None
+
+
+def _digest(*arrays: NDArray[Any]) -> bytes:
+    state = blake2b(digest_size=16)
+    for array in arrays:
+        state.update(str(array.shape).encode())
+        state.update(np.ascontiguousarray(array).data)
+    return state.digest()
+
+
+def _close(a: Any, b: Any) -> bool:
+    """Tell whether two instance matrices are the same up to rounding."""
+    if a.shape != b.shape or a.dtype != b.dtype or (hasattr(a, "indptr") != hasattr(b, "indptr")):
+        return False
+    if hasattr(a, "indptr"):
+        difference, largest = abs(a - b).max(), abs(b).max()
+    else:
+        difference, largest = np.abs(a - b).max(initial=0.0), np.abs(b).max(initial=0.0)
+    return bool(difference <= 100 * np.finfo(a.dtype).eps * largest)

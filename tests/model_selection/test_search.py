@@ -1,0 +1,412 @@
+"""BagGridSearchCV: the results of GridSearchCV, with the work that fits share done once."""
+
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import bagwise.svm._bag_kernel_machine as bag_kernel_machine
+import bagwise.svm._embeddings as embeddings
+import bagwise.svm._sharing as sharing
+from bagwise import Bags
+from bagwise.model_selection import BagGridSearchCV, StratifiedBagKFold
+from bagwise.preprocessing import InstanceTransformer
+from bagwise.svm import (
+    MISVM,
+    SIL,
+    LabelMeanSVM,
+    MIGraphSVM,
+    MIKernelSVM,
+    StatisticKernelSVM,
+    miSVM,
+)
+from bagwise.testing import make_toy_bags
+
+C = [10.0, 0.1]
+CV = StratifiedKFold(3, shuffle=True, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def toy():
+    bags, y = make_toy_bags(30, max_size=4)
+    return Bags.from_list(bags), np.asarray(y)
+
+
+def three_classes(y):
+    return np.array(["a", "b", "c"])[(np.arange(len(y)) // 2 % 2) + (y > 0)]
+
+
+def rbf(A, B):
+    """Return a kernel that the library does not know by name."""
+    A, B = (M.toarray() if sparse.issparse(M) else np.asarray(M) for M in (A, B))
+    return np.exp(-0.3 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+
+class Drift(StandardScaler):
+    """A scaler whose fit_transform is not its transform."""
+
+    def fit_transform(self, X, y=None, **params):
+        return super().fit_transform(X, y, **params) + 0.25
+
+
+class Lifted(InstanceTransformer):
+    def fit_transform(self, X, y=None):
+        self.fit(X, y)
+        return X.map_instances(clone(self.transformer).fit_transform)
+
+
+def assert_same(search, reference):
+    """Compare everything but the times with the results of GridSearchCV."""
+    ours, theirs = search.cv_results_, reference.cv_results_
+    assert list(ours) == list(theirs)
+    assert ours["params"] == theirs["params"]
+    for key, values in theirs.items():
+        if key.endswith("_time"):
+            assert np.isfinite(ours[key]).all()
+        elif key.startswith(("mean_", "std_", "split")):
+            np.testing.assert_allclose(ours[key], values, rtol=1e-9, atol=1e-9, err_msg=key)
+        else:
+            np.testing.assert_array_equal(ours[key], values, err_msg=key)
+    assert search.n_splits_ == reference.n_splits_
+    assert search.multimetric_ == reference.multimetric_
+    for name in ("best_index_", "best_params_", "best_score_"):
+        assert hasattr(search, name) == hasattr(reference, name)
+        if hasattr(reference, name):
+            assert getattr(search, name) == pytest.approx(getattr(reference, name))
+
+
+def both(estimator, grid, X, y, *, params=None, cache_size=2000.0, n_jobs=None, **settings):
+    settings = {"cv": CV, **settings}
+    reference = GridSearchCV(estimator, grid, **settings).fit(X, y, **(params or {}))
+    search = BagGridSearchCV(estimator, grid, cache_size=cache_size, n_jobs=n_jobs, **settings)
+    search.fit(X, y, **(params or {}))
+    assert_same(search, reference)
+    return search, reference
+
+
+CASES = {
+    "SIL": (SIL(), {"C": C, "gamma": [0.1, "scale"]}),
+    "MISVM": (MISVM(), {"C": C, "gamma": [0.1, "2*scale"]}),
+    "MISVM, shared slack": (MISVM(negative_slack="bag"), {"C": C}),
+    "MISVM, several starts": (MISVM(n_init=3, random_state=0), {"C": C, "n_init": [1, 3]}),
+    "miSVM": (miSVM(class_weight="balanced"), {"C": C, "class_weight": [None, "balanced"]}),
+    "MIKernelSVM": (MIKernelSVM(), {"C": C, "normalization": ["average", "feature_space"]}),
+    "LabelMeanSVM": (LabelMeanSVM(), {"C": C, "gamma": [0.1, 1.0]}),
+    "MIGraphSVM": (MIGraphSVM(), {"C": C, "threshold": ["mean", 0.5]}),
+    "StatisticKernelSVM": (StatisticKernelSVM(), {"C": C}),
+    "linear": (SIL(kernel="linear"), {"C": C}),
+    "linear bag kernel": (MIKernelSVM(kernel="linear"), {"C": C}),
+    "low rank": (SIL(approx="nystroem", rank=10, random_state=0), {"C": C}),
+    "callable": (SIL(kernel=rbf), {"C": C}),
+    "list of grids": (SIL(), [{"C": C}, {"kernel": ["poly"], "degree": [2, 3], "C": [1.0]}]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_of_grid_search(toy, case):
+    bags, y = toy
+    search, reference = both(*CASES[case], bags, y, return_train_score=True)
+    np.testing.assert_array_equal(search.predict(bags), reference.predict(bags))
+    np.testing.assert_array_equal(  # the last fit is an ordinary one
+        search.decision_function(bags), reference.decision_function(bags)
+    )
+
+
+@pytest.mark.parametrize("estimator", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
+def test_scores_are_continuous_ones_too(toy, estimator):
+    bags, y = toy
+
+    def mean_margin(model, X, y):
+        return float(np.mean(np.where(y > 0, 1.0, -1.0) * model.decision_function(X)))
+
+    def instance_mean(model, X, y):
+        return float(np.mean(model.instance_decision_function(X)))
+
+    grid = {"C": C, "gamma": [0.1, "scale"]}
+    scoring = {"margin": mean_margin, "instances": instance_mean}
+    reference = GridSearchCV(estimator, grid, scoring=scoring, refit=False, cv=CV).fit(bags, y)
+    search = BagGridSearchCV(estimator, grid, scoring=scoring, refit=False, cv=CV).fit(bags, y)
+    for name in scoring:
+        np.testing.assert_allclose(
+            search.cv_results_[f"mean_test_{name}"],
+            reference.cv_results_[f"mean_test_{name}"],
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("estimator", [SIL(), miSVM(), MIKernelSVM()], ids=lambda e: str(e))
+def test_classes_and_label_lists(toy, estimator):
+    bags, y = toy
+    both(estimator, {"C": C}, bags, three_classes(y))
+    lists = np.column_stack([y > 0, np.arange(len(y)) % 3 == 0, np.arange(len(y)) % 2]).astype(int)
+    both(estimator, {"C": C}, bags, lists, cv=3)
+
+
+@pytest.mark.parametrize("machine", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
+@pytest.mark.parametrize("cache_size", [2000.0, 0.15, 0.0])
+def test_pipelines(toy, machine, cache_size):
+    bags, y = toy
+    pipeline = Pipeline([("scale", InstanceTransformer(StandardScaler())), ("svm", machine)])
+    grid = [{"svm__C": C}, {"svm__gamma": [0.1], "scale__transformer__with_std": [True, False]}]
+    search, _ = both(pipeline, grid, bags, y, cache_size=cache_size)
+    assert search.best_estimator_.memory is None
+    assert isinstance(search.best_estimator_["scale"], InstanceTransformer)
+
+
+def test_steps_that_cannot_be_shared(toy, monkeypatch):
+    bags, y = toy
+
+    closes = count_calls(monkeypatch, sharing, "_close")
+    both(make_pipeline(Lifted(Drift()), SIL()), {"sil__C": C}, bags, y)
+    assert len(closes) == 3
+    both(make_pipeline("passthrough", SIL()), {"sil__C": C}, bags, y)
+    double = FunctionTransformer(lambda X: [2.0 * np.asarray(bag) for bag in X])
+    both(make_pipeline(double, SIL()), {"sil__C": C}, bags, y)
+    both(make_pipeline(double, SIL()), {"sil__C": C}, bags.to_list(), y)
+
+
+@pytest.mark.parametrize("estimator", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
+def test_input_in_other_shapes(toy, estimator):
+    bags, y = toy
+    grid = {"C": C}
+    both(estimator, grid, bags.to_list(), y)
+    both(estimator, grid, bags[::-1][5:], y[::-1][5:])
+    sparse_bags = Bags(sparse.csr_array(np.maximum(bags.instances, 0.0)), bags.offsets)
+    both(estimator, grid, sparse_bags, y)
+    single = Bags(bags.instances.astype(np.float32), bags.offsets)
+    reference = GridSearchCV(estimator, grid, cv=CV).fit(single, y)
+    search = BagGridSearchCV(estimator, grid, cv=CV).fit(single, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], reference.cv_results_["mean_test_score"]
+    )
+    both(estimator, grid, np.random.default_rng(0).normal(size=(30, 3, 2)), y)
+
+
+def test_weights_groups_and_several_scores(toy):
+    bags, y = toy
+    rng = np.random.default_rng(0)
+    groups = np.arange(len(y)) // 4
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    for estimator in (SIL(), MIKernelSVM()):
+        both(
+            estimator,
+            {"C": C},
+            bags,
+            y,
+            cv=GroupKFold(3),
+            params={"groups": groups, "sample_weight": weight},
+            scoring=["accuracy", "roc_auc"],
+            refit="roc_auc",
+            return_train_score=True,
+        )
+
+
+def test_metadata_routing(toy):
+    bags, y = toy
+    weight = 1.0 + np.arange(len(y)) % 3
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(
+            InstanceTransformer(StandardScaler()),
+            SIL().set_fit_request(sample_weight=True).set_score_request(sample_weight=True),
+        )
+        params = {"sample_weight": weight, "groups": np.arange(len(y)) // 2}
+        both(pipeline, {"sil__C": C}, bags, y, cv=StratifiedBagKFold(3), params=params)
+
+
+def test_what_is_not_for_the_shared_path(toy):
+    bags, y = toy
+    flat = np.array([bag.mean(axis=0) for bag in bags])
+    both(LogisticRegression(), {"C": C}, flat, y)
+    both(SIL(), {"C": C}, flat, y)
+    both(MIKernelSVM(kernel="precomputed"), {"C": C}, rbf(flat, flat), y)
+    both(MIKernelSVM(), {"C": C, "kernel": ["precomputed"]}, rbf(flat, flat), y)
+    both(SIL(), {"C": C}, bags, y, cache_size=0.0)
+    both(MIKernelSVM(), {"C": C}, bags, y, cache_size=0.0)
+
+
+def test_folds_that_overlap_repeat_or_are_drawn_anew(toy):
+    bags, y = toy
+    both(SIL(), {"C": C}, bags, y, cv=ShuffleSplit(3, random_state=1))
+    rng = np.random.default_rng(3)
+    bootstrap = [(rng.integers(0, len(y), len(y)), np.arange(10)) for _ in range(3)]
+    both(MIKernelSVM(), {"C": C}, bags, y, cv=bootstrap)
+    both(SIL(), {"C": C}, bags, y, cv=bootstrap)
+    search = BagGridSearchCV(SIL(), {"C": C}, cv=ShuffleSplit(4), cache_size=0.15).fit(bags, y)
+    assert search.cv_results_["split3_test_score"].shape == (2,)
+
+
+def test_folds_in_groups_where_memory_is_short(toy):
+    bags, y = toy
+    fold_bytes = 8 * (bags.n_instances + len(bags)) ** 2
+    shared_sizes = []
+
+    class Spy(BagGridSearchCV):
+        def _format_results(self, candidates, n_splits, out, more=None):
+            shared_sizes.append(n_splits)
+            return super()._format_results(candidates, n_splits, out, more)
+
+    search = Spy(SIL(), {"C": C}, cv=5, cache_size=2.5 * fold_bytes / 1e6).fit(bags, y)
+    assert shared_sizes == [2, 2, 1]
+    assert_same(search, GridSearchCV(SIL(), {"C": C}, cv=5).fit(bags, y))
+
+
+def count_calls(monkeypatch, module, name):
+    calls = []
+    function = getattr(module, name)
+
+    def counted(*args, **settings):
+        calls.append(args)
+        return function(*args, **settings)
+
+    monkeypatch.setattr(module, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize("n_jobs", [None, 3])
+def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
+    bags, y = toy
+    instance_grams = count_calls(monkeypatch, embeddings, "image_gram")
+    bag_grams = count_calls(monkeypatch, bag_kernel_machine, "set_gram")
+    settings = {"cv": CV, "refit": False, "n_jobs": n_jobs, "return_train_score": True}
+    numbers = {"C": C, "gamma": [0.1, 1.0]}
+    rules = {"C": C, "gamma": ["scale", "2*scale"]}
+    for estimator, calls in ((SIL(), instance_grams), (MIKernelSVM(), bag_grams)):
+        for grid, expected in ((numbers, 2), (rules, 2 * 3)):
+            calls.clear()
+            BagGridSearchCV(estimator, grid, **settings).fit(bags, y)
+            assert len(calls) == expected
+    bag_grams.clear()
+    both_kinds = {"C": C, "normalization": ["average", "feature_space"]}
+    BagGridSearchCV(MIKernelSVM(gamma=1.0), both_kinds, **settings).fit(bags, y)
+    assert len(bag_grams) == 1
+
+
+@pytest.mark.parametrize("cache_size", [2000.0, 0.15])
+def test_one_matrix_and_one_transformation_for_each_fold(toy, monkeypatch, cache_size):
+    bags, y = toy
+    grams = count_calls(monkeypatch, embeddings, "image_gram")
+    fits = count_calls(monkeypatch, StandardScaler, "fit")
+    pipeline = make_pipeline(InstanceTransformer(StandardScaler()), SIL())
+    grid = {"sil__C": C, "sil__gamma": [0.1, 1.0]}
+    BagGridSearchCV(pipeline, grid, cv=CV, refit=False, cache_size=cache_size).fit(bags, y)
+    assert len(grams) == 2 * 3
+    assert len(fits) <= 2 * 3  # a small memory may forget a fold between two values of gamma
+    if cache_size > 1:
+        assert len(fits) == 3
+
+
+def test_solutions_at_lower_costs_are_where_the_next_fit_starts(toy, monkeypatch):
+    bags, y = toy
+    moves = count_calls(monkeypatch, sharing, "_moved")
+    grid = {"C": [10.0, 0.1, 1.0]}
+    BagGridSearchCV(SIL(gamma=0.5), grid, cv=CV, refit=False).fit(bags, y)
+    assert len(moves) == 2 * 3
+    for before, rows, loss in moves:
+        assert loss == "hinge"
+        np.testing.assert_allclose(rows.cost, 10.0 * before.rows.cost)
+
+
+def test_number_of_jobs_makes_no_difference(toy):
+    bags, y = toy
+    grid = {"C": C, "gamma": [0.1, "scale"]}
+    for estimator in (SIL(), MIKernelSVM()):
+        both(estimator, grid, bags, y, n_jobs=3)
+
+
+def test_is_an_estimator_like_others(toy):
+    bags, y = toy
+    search = BagGridSearchCV(SIL(), {"C": C}, cv=3, cache_size=100.0)
+    copy = clone(search)
+    assert copy.get_params()["cache_size"] == 100.0
+    copy.set_params(estimator__gamma=0.5, cache_size=50.0)
+    assert copy.estimator.gamma == 0.5
+    fitted = pickle.loads(pickle.dumps(search.fit(bags, y)))
+    np.testing.assert_array_equal(fitted.predict(bags), search.predict(bags))
+    assert fitted.score(bags, y) == search.score(bags, y)
+    with pytest.raises(ValueError, match="cache_size"):
+        BagGridSearchCV(SIL(), {"C": C}, cache_size=-1.0).fit(bags, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_nested_cross_validation(toy, n_jobs):
+    bags, y = toy
+    grid = {"C": C}
+    with parallel_config(backend="threading", n_jobs=n_jobs):  # searches side by side
+        ours = cross_val_score(BagGridSearchCV(SIL(), grid, cv=3), bags, y, cv=CV)
+    theirs = cross_val_score(GridSearchCV(SIL(), grid, cv=3), bags, y, cv=CV)
+    np.testing.assert_allclose(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_fits_that_fail(toy):
+    bags, y = toy
+    both(SIL(), {"C": [1.0, -1.0]}, bags, y)
+    both(SIL(), {"C": [1.0, -1.0]}, bags, y, error_score=0.0)
+    with pytest.raises(ValueError, match="C"):
+        BagGridSearchCV(SIL(), {"C": [1.0, -1.0]}, error_score="raise").fit(bags, y)
+    with pytest.raises(ValueError, match=r"fits failed"):
+        BagGridSearchCV(SIL(), {"C": [-1.0]}).fit(bags, y)
+
+
+def test_warnings_come_through(toy):
+    bags, y = toy
+    with pytest.warns(ConvergenceWarning) as caught:
+        BagGridSearchCV(SIL(max_iter=1), {"C": [1.0, 10.0]}, cv=CV, refit=False).fit(bags, y)
+    assert len(caught) == 2 * 3
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_interrupt_leaves_the_search_as_it_was(toy, n_jobs):
+    bags, y = toy
+    calls = []
+
+    def interrupted(model, X, y):
+        calls.append(model)
+        if len(calls) > 4:
+            raise KeyboardInterrupt
+        return 0.0
+
+    search = BagGridSearchCV(SIL(), {"C": C}, cv=CV, scoring=interrupted, n_jobs=n_jobs)
+    before = dict(vars(search))
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(bags, y)
+    assert vars(search) == before
+    assert not sharing._known
+
+
+def test_nothing_is_kept_after_a_search(toy):
+    bags, y = toy
+    models = []
+
+    def remembered(model, X, y):
+        models.append(model)
+        return model.score(X, y)
+
+    search = BagGridSearchCV(SIL(), {"C": C}, cv=CV, scoring=remembered).fit(bags, y)
+    assert not sharing._known
+    assert not hasattr(search, "_shared")
+    # A model that a scorer has kept goes on working, on bags that are not known any more.
+    scores = models[0].decision_function(bags)
+    assert scores.shape == (len(y),)
+
+
+def test_verbose_says_how_much_there_is_to_do(toy, capsys):
+    bags, y = toy
+    BagGridSearchCV(SIL(), {"C": C}, cv=CV, verbose=1).fit(bags, y)
+    assert "Fitting 3 folds for each of 2 candidates" in capsys.readouterr().out
