@@ -12,6 +12,7 @@ import bagwise
 def setup(app):
     app.connect("config-inited", write_pages)
     app.connect("autodoc-process-docstring", quote_shapes, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", unlink_terms, priority=600)  # after numpydoc
     return {"parallel_read_safe": True}
 
 
@@ -21,6 +22,12 @@ def quote_shapes(_app, _what, _name, _thing, _options, lines):
         re.sub(r"(?<=[( ])(\w+_)(?=[,)])", r"`\1`", line) if "of shape (" in line else line
         for line in lines
     ]
+
+
+def unlink_terms(_app, _what, _name, _thing, _options, lines):
+    """Turn links into scikit-learn's glossary and guide, in inherited docstrings, to plain text."""
+    text = re.sub(r":term:`(?:([^`<]+?)\s*<[^`>]*>|([^`<]+))`", r"\1\2", "\n".join(lines))
+    lines[:] = re.sub(r":ref:`([^`<]+?)\s*<metadata_routing>`", r"\1", text).split("\n")
 
 
 def write_pages(app, _config):

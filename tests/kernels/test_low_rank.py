@@ -35,11 +35,17 @@ def _data(n, d=4, seed=0, dtype=np.float64, density=1.0):
     return X.astype(dtype)
 
 
-def _greedy(gram, rank):
-    """Return the pivots by definition: eliminate the largest diagonal entry, over and over."""
+def _greedy(gram, X, rank):
+    """Return the pivots by definition: eliminate the largest diagonal entry, over and over.
+
+    Of equal entries the one whose row is nearest to the origin.
+    """
+    X = X.toarray() if sp.issparse(X) else X
     residual, pivots = gram.copy(), []
     for _ in range(rank):
-        p = int(np.argmax(residual.diagonal()))
+        diagonal = residual.diagonal()
+        equal = np.flatnonzero(diagonal >= diagonal.max() - 1e-14 * gram.diagonal().max())
+        p = int(equal[(X[equal] ** 2).sum(axis=1).argmin()])
         pivots.append(p)
         residual = residual - np.outer(residual[:, p], residual[p]) / residual[p, p]
     return pivots, residual
@@ -50,7 +56,7 @@ def _greedy(gram, rank):
 def test_pivots_are_the_greedy_ones(small_blocks, kernel, rank):
     X = _data(90, d=20)
     gram = kernel.gram(X)
-    pivots, residual = _greedy(gram, rank)
+    pivots, residual = _greedy(gram, X, rank)
     found, features = cholesky_features(kernel, X, rank=rank)
     np.testing.assert_array_equal(found.indices, pivots)
     np.testing.assert_array_equal(found.landmarks, X[pivots])
@@ -63,7 +69,7 @@ def test_pivots_are_the_greedy_ones(small_blocks, kernel, rank):
 def test_panels_of_the_real_size_are_greedy():
     X = _data(1200, d=6)
     kernel = InstanceKernel("rbf", gamma=0.1)
-    pivots, _ = _greedy(kernel.gram(X), 70)
+    pivots, _ = _greedy(kernel.gram(X), X, 70)
     np.testing.assert_array_equal(pivoted_cholesky(kernel, X, rank=70).indices, pivots)
 
 
@@ -91,7 +97,7 @@ def test_the_other_kernels(small_blocks, name, form):
     kernel = InstanceKernel(name, gamma=0.1)
     X = np.abs(_data(50, d=12, density=0.7))
     gram = kernel.gram(X)
-    pivots, residual = _greedy(gram, 10)
+    pivots, residual = _greedy(gram, X, 10)
     found, features = cholesky_features(kernel, form(X), rank=10)
     np.testing.assert_array_equal(found.indices, pivots)
     np.testing.assert_allclose(features @ features.T, gram - residual, atol=1e-12)
@@ -142,7 +148,7 @@ def test_expansion_is_the_linear_function_of_the_features(small_blocks):
 def test_tol_stops_at_the_first_rank_that_is_good_enough(small_blocks, tol):
     X = _data(70, d=3)
     gram = RBF.gram(X)
-    shares = [np.trace(_greedy(gram, rank)[1]) / np.trace(gram) for rank in range(71)]
+    shares = [np.trace(_greedy(gram, X, rank)[1]) / np.trace(gram) for rank in range(71)]
     first = int(np.argmax(np.array(shares) <= tol))
     found, features = cholesky_features(RBF, X, rank=70, tol=tol)
     assert found.rank == first == features.shape[1]
@@ -150,13 +156,22 @@ def test_tol_stops_at_the_first_rank_that_is_good_enough(small_blocks, tol):
     assert pivoted_cholesky(RBF, X, rank=first - 1, tol=tol).rank == first - 1
 
 
-def test_ties_go_to_the_lowest_index(small_blocks):
+def test_ties_go_to_the_shortest_row_then_the_lowest_index(small_blocks):
     X = 100.0 * np.eye(40)  # all residuals stay 1
     found = pivoted_cholesky(RBF, X, rank=25)
     np.testing.assert_array_equal(found.indices, np.arange(25))
     repeated = np.repeat(_data(20, d=30), 4, axis=0)
     found = pivoted_cholesky(RBF, repeated, rank=20)
     np.testing.assert_array_equal(found.indices % 4, 0)
+
+
+def test_the_order_of_rows_does_not_matter(small_blocks):
+    X = _data(90, d=5)
+    order = np.random.default_rng(1).permutation(90)
+    found = pivoted_cholesky(RBF, X, rank=12)
+    np.testing.assert_array_equal(
+        order[pivoted_cholesky(RBF, X[order], rank=12).indices], found.indices
+    )
 
 
 def _repeated(seed=0):
@@ -269,7 +284,7 @@ def test_single_precision(small_blocks, kernel):
     found, features = cholesky_features(kernel, X, rank=8)
     assert features.dtype == found.transform(X).dtype == found.landmarks.dtype == np.float32
     assert found.projection.dtype == np.float64
-    _, residual = _greedy(gram, 8)
+    _, residual = _greedy(gram, X, 8)
     scale = gram.diagonal().max()
     np.testing.assert_allclose(features @ features.T, gram - residual, atol=1e-4 * scale)
     np.testing.assert_allclose(found.transform(X), features, atol=1e-4 * np.sqrt(scale))

@@ -23,6 +23,7 @@ from bagwise.kernels._rows import (
     row_hashes,
     row_passes,
     slices,
+    squared_norms,
 )
 
 #: At most this many pivots are found among the candidates before all rows are brought up to date.
@@ -175,8 +176,9 @@ def pivoted_cholesky(
 
     Notes
     -----
-    Residuals that agree to rounding count as ties, which the lowest index wins. Pivots that are
-    lost in rounding errors are not taken.
+    Residuals that agree to rounding count as ties, which the row nearest to the origin wins, then
+    the lowest index: the choice does not depend on the order of the rows. Pivots that are lost in
+    rounding errors are not taken.
 
     The choice keeps the largest residual small and so favours outliers. Where most rows are far
     from each other at the scale of the kernel, `nystroem` may leave a smaller residual trace.
@@ -301,6 +303,7 @@ class _GreedyFactor:
         self.kernel, self.X, self.rank, self.tol, self.n_threads = kernel, X, rank, tol, n_threads
         self.dtype = common_dtype(X)
         self.norms = kernel.norms(X, self.dtype)
+        self.lengths = squared_norms(X)
         self.residual = kernel.diagonal(X).astype(np.float64)
         if not np.isfinite(self.residual).all() or (self.residual < 0).any():
             row = int(np.argmin(np.where(np.isfinite(self.residual), self.residual, -np.inf)))
@@ -335,11 +338,13 @@ class _GreedyFactor:
         if count >= n_rows:
             return np.arange(n_rows), -np.inf
         order = np.argpartition(-self.residual, count)
-        first = self._worst(self.residual)  # with ties it need not be among the others
+        first = self._worst(self.residual, self.lengths)  # with ties it need not be among the others
         return np.union1d(order[:count], [first]), float(self.residual[order[count]])
 
-    def _worst(self, residual: NDArray[np.float64]) -> int:
-        return int(np.argmax(residual >= residual.max() - self.tie))
+    def _worst(self, residual: NDArray[np.float64], lengths: NDArray[np.float64]) -> int:
+        """Return the row of the largest residual, of equal ones the shortest, then the first."""
+        equal = np.flatnonzero(residual >= residual.max() - self.tie)
+        return int(equal[lengths[equal].argmin()])
 
     def _choose(self) -> list[int]:
         """Find the next pivots, at least one."""
@@ -352,13 +357,14 @@ class _GreedyFactor:
         factor[:, :known] = self.factor[candidates, :known]
         residual = self.residual[candidates]
         rows, norms = converted(self.X[candidates], self.dtype), self.norms[candidates]
+        lengths = self.lengths[candidates]
         chosen: list[int] = []
         while len(chosen) < width:
             checkpoint()
             largest = residual.max()
             if chosen and not (largest > self.floor and largest - self.tie > bound):  # or NaN
                 break
-            pivot = self._worst(residual)
+            pivot = self._worst(residual, lengths)
             here = slice(pivot, pivot + 1)
             column = self.kernel.block(rows, rows[here], norms, norms[here])[:, 0]
             reduce_by_pivot(factor, known + len(chosen), pivot, column.astype(np.float64), residual)

@@ -20,6 +20,10 @@ from bagwise.svm._embeddings import needs_gamma
 from bagwise.svm._kernel_machine import KernelMachine
 from bagwise.svm._sharing import SOLVER_PARAMETERS, SharedWork
 
+# Folds take turns: if one too many is kept, each is forgotten just before its next turn.
+_MARGIN = 1.05
+_SMALL_THINGS = 10_000
+
 
 class BagGridSearchCV(GridSearchCV):
     """Search over a grid of parameters by cross-validation, fast for kernel machines on bags.
@@ -261,9 +265,12 @@ class _SharedSearch:
         """Put candidates and folds in order."""
         self.candidates, self.n_splits = candidates, n_splits
         self.order = _kernel_by_kernel(candidates)
-        size = n_splits
+        size, fold_bytes = n_splits, self._fold_bytes()
         if self._differs_by_fold():
-            size = min(max(int(self.work.n_bytes // self._fold_bytes()), 1), n_splits)
+            size = min(max(int(self.work.n_bytes // fold_bytes), 1), n_splits)
+            self.work.expect(size * fold_bytes)
+        else:
+            self.work.expect(fold_bytes)
         self.waves = [(i, min(i + size, n_splits)) for i in range(0, n_splits, size)]
 
     @property
@@ -286,7 +293,7 @@ class _SharedSearch:
         if not isinstance(_machine(self.estimator), BagRowMachine):
             n_rows += bags.n_instances
         steps = len(_steps(self.estimator)) * bags.n_instances * bags.n_features
-        return matrix.dtype.itemsize * (n_rows**2 + steps)
+        return int(_MARGIN * matrix.dtype.itemsize * (n_rows**2 + steps)) + _SMALL_THINGS
 
     def in_turn(self) -> list[dict[str, Any]]:
         """Return the candidates in the order of evaluation; a pipeline gets the common memory."""

@@ -43,7 +43,7 @@ def given_square(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64
 def warn_unless_psd(gram: NDArray[Any], name: str) -> None:
     """Refuse a matrix that is no kernel at all; warn of one that is not positive semi-definite."""
     least = check_psd(gram, name=name)
-    if least < -_INDEFINITE:
+    if least < -max(_INDEFINITE, len(gram) * float(np.finfo(gram.dtype).eps)):
         msg = (
             f"{name} is not positive semi-definite: its smallest eigenvalue is {least:.2g} times "
             "the largest one. The problem is then not convex and the solution may be a local one."

@@ -36,6 +36,7 @@ SOLVER_PARAMETERS = frozenset(
     {"C", "class_weight", "cache_size", "tol", "max_iter", "n_jobs", "n_init"}
 )
 _START_SHARE = 0.1  # of the memory, for solutions to start from
+_LEAST_SHARE = 0.1  # of the memory, which is used even where less is expected to be needed
 
 _known: "dict[int, tuple[SharedWork, Bags, int]]" = {}  # by the id of the instance matrix
 _number = itertools.count()  # of all bags that ever were in it
@@ -113,6 +114,10 @@ class SharedWork:
                 del _known[key]
         self.kept.clear()
         self.starts.clear()
+
+    def expect(self, n_bytes: float) -> None:
+        """Keep no more than fits that follow one another will need, where that is known."""
+        self.kept.limit = min(self.n_bytes, max(n_bytes, _LEAST_SHARE * self.n_bytes))
 
     def _admit(self, bags: Bags) -> None:
         with self._lock:
@@ -483,7 +488,7 @@ class _Cache:
     """What was made, by key, up to a number of bytes; threads that want the same wait for it."""
 
     def __init__(self, n_bytes: float) -> None:
-        self._limit = n_bytes
+        self.limit = n_bytes
         self._values: OrderedDict[Hashable, tuple[Any, int, Any]] = OrderedDict()
         self._making: dict[Hashable, Lock] = {}
         self._lock = Lock()
@@ -520,7 +525,7 @@ class _Cache:
             self._held -= self._values.pop(key, (None, 0, None))[1]
             self._values[key] = (value, size, drop)
             self._held += size
-            while self._held > self._limit and len(self._values) > 1:
+            while self._held > self.limit and len(self._values) > 1:
                 _, (old, old_size, old_drop) = self._values.popitem(last=False)
                 self._held -= old_size
                 if old_drop is not None:
