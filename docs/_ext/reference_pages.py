@@ -26,8 +26,8 @@ def quote_shapes(_app, _what, _name, _thing, _options, lines):
 
 def unlink_terms(_app, _what, _name, _thing, _options, lines):
     """Turn links into scikit-learn's glossary and guide, in inherited docstrings, to plain text."""
-    text = re.sub(r":term:`(?:([^`<]+?)\s*<[^`>]*>|([^`<]+))`", r"\1\2", "\n".join(lines))
-    lines[:] = re.sub(r":ref:`([^`<]+?)\s*<metadata_routing>`", r"\1", text).split("\n")
+    text = re.sub(r":term:`([^`<]+)`", r"``\1``", "\n".join(lines))
+    lines[:] = re.sub(r":(?:term|ref):`([^`<]+?)\s*<[a-z_]+>`", r"\1", text).split("\n")
 
 
 def write_pages(app, _config):

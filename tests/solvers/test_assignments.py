@@ -97,19 +97,24 @@ class Ridge:
     y: np.ndarray
     ridge: float
 
-    def solve(self, gram, start):
-        return RidgeSolution(self.y, gram + self.ridge * np.eye(len(gram)))
+    def solve(self, gram, like):
+        return RidgeSolution(self.y, self.ridge, gram.dense() + self.ridge * np.eye(len(gram)))
 
 
 @dataclass
 class RidgeSolution:
     y: np.ndarray
+    ridge: float
     system: np.ndarray
     error: ClassVar[float] = 0.0
 
     @property
     def b(self):
         return np.linalg.solve(self.system, self.y)
+
+    @property
+    def decision(self):
+        return self.y - self.ridge * self.b
 
     @property
     def value(self):
@@ -128,10 +133,10 @@ class Band:
     theta: float
     nu: float
 
-    def solve(self, gram, start):
+    def solve(self, gram, like):
         low, high = 1.0 - self.theta, 1.0 + self.theta
-        Q = gram * self.sign * self.sign[:, None]
-        u = np.zeros(len(Q)) if start is None else self.sign * start
+        Q = gram.dense() * self.sign * self.sign[:, None]
+        u = np.zeros(len(Q)) if like is None else self.sign * like.b
 
         def loss(z):
             m = Q @ z
@@ -156,12 +161,13 @@ class Band:
         value -= (up @ up + down @ down / self.nu) / (4.0 * self.cost)
         sign, error = self.sign[active], max(0.0, loss(u) - value)
         system *= sign * sign[:, None]
-        return BandSolution(self.sign * u, value, error, active, system)
+        return BandSolution(self.sign * u, self.sign * (Q @ u), value, error, active, system)
 
 
 @dataclass
 class BandSolution:
     b: np.ndarray
+    decision: np.ndarray
     value: float
     error: float
     active: np.ndarray
@@ -407,8 +413,8 @@ def test_musk1_against_many_more_restarts(load_set):
 
 def test_a_loose_inner_solver_is_told():
     class Loose(Ridge):
-        def solve(self, gram, start):
-            solution = super().solve(gram, start)
+        def solve(self, gram, like):
+            solution = super().solve(gram, like)
             solution.error = 1.0
             return solution
 

@@ -7,6 +7,7 @@ import quadprog
 import bagwise.solvers._simplex_dual as simplex_dual
 from bagwise._threads import ordered_map
 from bagwise.solvers import Status, solve_qp
+from bagwise.solvers._block_gram import BlockGram
 from bagwise.solvers._simplex_dual import (
     SimplexDualInner,
     minimize_on_simplex,
@@ -189,9 +190,9 @@ def test_budget_of_steps_keeps_a_valid_certificate():
 
 def test_inner_solver():
     gram, sign, ridge = _problem()
-    inner = SimplexDualInner(sign, ridge)
-    first = inner.solve(gram, None)
-    again = inner.solve(gram, first.b)
+    blocks, inner = BlockGram.of(gram), SimplexDualInner(sign, ridge)
+    first = inner.solve(blocks, None)
+    again = inner.solve(blocks, first)
     assert first.value == pytest.approx(again.value)
     assert 0.0 <= first.error <= 1e-9 * abs(first.value)
 

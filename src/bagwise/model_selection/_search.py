@@ -146,7 +146,7 @@ class BagGridSearchCV(GridSearchCV):
         pre_dispatch: Any = "2*n_jobs",
         error_score: Any = np.nan,
         return_train_score: bool = False,
-        cache_size: float = 2000.0,
+        cache_size: float = 1000.0,
     ) -> None:
         super().__init__(
             estimator,
@@ -186,6 +186,7 @@ class BagGridSearchCV(GridSearchCV):
                 super().fit(X, y, **params)
                 return self
             bags = as_bags(X)
+            self.__dict__.pop("n_splits_", None)  # of an earlier fit
             self._shared = _SharedSearch(self.estimator, bags, self.cache_size * 1e6)
             with parallel_config(backend="threading"):
                 super().fit(self._shared.work.bags, y, **params)
@@ -215,8 +216,12 @@ class BagGridSearchCV(GridSearchCV):
             return
 
         def evaluate(candidates: Any, **settings: Any) -> None:
-            n_splits: int = self.n_splits_
+            # An older scikit-learn does not say how many folds there are, nor lets us choose.
+            n_splits = getattr(self, "n_splits_", None)
             shared.plan(list(candidates), n_splits)
+            if n_splits is None or len(shared.waves) <= 1:
+                evaluate_candidates(shared.in_turn(), **settings)
+                return
             context = settings.pop("callback_ctx", None)
             for first, last in shared.waves:
                 self.n_splits_ = last - first
@@ -234,9 +239,10 @@ class BagGridSearchCV(GridSearchCV):
     ) -> Any:
         shared: _SharedSearch | None = getattr(self, "_shared", None)
         if shared is not None:
-            if len(out) < shared.n_fits:
+            n_splits = shared.n_splits or n_splits
+            if len(out) < len(shared.candidates) * n_splits:
                 return None  # folds are still to come
-            candidate_params, n_splits, out = shared.in_order(out)
+            candidate_params, out = shared.in_order(out, n_splits)
         return super()._format_results(candidate_params, n_splits, out, more_results)
 
 
@@ -261,22 +267,18 @@ class _SharedSearch:
         self.work = SharedWork(bags, n_bytes)
         self._splits: list[Any] | None = None
 
-    def plan(self, candidates: list[dict[str, Any]], n_splits: int) -> None:
-        """Put candidates and folds in order."""
+    def plan(self, candidates: list[dict[str, Any]], n_splits: int | None) -> None:
+        """Put candidates and, if their number is known, folds in order."""
         self.candidates, self.n_splits = candidates, n_splits
         self.order = _kernel_by_kernel(candidates)
-        size, fold_bytes = n_splits, self._fold_bytes()
-        if self._differs_by_fold():
+        self.waves: list[tuple[int, int]] = []
+        fold_bytes = self._fold_bytes()
+        if not self._differs_by_fold():
+            self.work.expect(fold_bytes)
+        elif n_splits is not None:
             size = min(max(int(self.work.n_bytes // fold_bytes), 1), n_splits)
             self.work.expect(size * fold_bytes)
-        else:
-            self.work.expect(fold_bytes)
-        self.waves = [(i, min(i + size, n_splits)) for i in range(0, n_splits, size)]
-
-    @property
-    def n_fits(self) -> int:
-        """Number of fits."""
-        return len(self.candidates) * self.n_splits
+            self.waves = [(i, min(i + size, n_splits)) for i in range(0, n_splits, size)]
 
     def _differs_by_fold(self) -> bool:
         """Tell whether folds have matrices of their own."""
@@ -313,16 +315,16 @@ class _SharedSearch:
             self._splits = list(cv.split(*args, **params))
         return self._splits
 
-    def in_order(self, out: list[Any]) -> tuple[list[dict[str, Any]], int, list[Any]]:
-        """Return candidates, number of folds and results, candidate by candidate as in the grid."""
-        n = len(self.candidates)
-        starts = [0, *accumulate(n * (last - first) for first, last in self.waves)]
+    def in_order(self, out: list[Any], n_splits: int) -> tuple[list[dict[str, Any]], list[Any]]:
+        """Return candidates and results, candidate by candidate as in the grid."""
+        n, waves = len(self.candidates), self.waves or [(0, n_splits)]
+        starts = [0, *accumulate(n * (last - first) for first, last in waves)]
         ordered = []
         for turn in np.argsort(self.order):
-            for (first, last), start in zip(self.waves, starts, strict=False):
+            for (first, last), start in zip(waves, starts, strict=False):
                 width = last - first
                 ordered += out[start + turn * width : start + (turn + 1) * width]
-        return self.candidates, self.n_splits, ordered
+        return self.candidates, ordered
 
 
 class _SomeSplits:

@@ -51,7 +51,7 @@ class AssignmentProblem:
                 msg = f"{name} must have shape {shape}, as offsets and fixed have it. "
                 msg += f"Got {block.shape}."
                 raise ValueError(msg)
-            if not np.isfinite(block).all():
+            if not all(np.isfinite(row).all() for row in block):
                 msg = f"{name} must hold finite numbers only. Got NaN or infinity."
                 raise ValueError(msg)
             object.__setattr__(self, name, block)
@@ -170,8 +170,9 @@ class AssignmentSearch:
             problem.instances, problem.offsets, self.b, self.outer, choice, values, forms
         )
         best = int(forms.argmax())
-        inside = np.array(np.unravel_index(best, tuple(problem.sizes.tolist())), np.int64)
-        self.note(problem.offsets[:-1] + inside, float(forms[best]))
+        chosen, free = problem.offsets[:-1].copy(), problem.sizes > 1  # numpy has at most 64 axes
+        chosen[free] += np.array(np.unravel_index(best, problem.sizes[free]), np.int64)
+        self.note(chosen, float(forms[best]))
 
     def note(self, choice: NDArray[np.int64], form: float) -> None:
         self.found.setdefault(choice.tobytes(), (self.constant + form, choice))

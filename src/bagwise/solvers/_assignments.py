@@ -8,13 +8,14 @@ Tsang & Zhou 2009). Columns, the assignments of the mixture, are found as they a
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.solvers._assignment_search import AssignmentProblem, AssignmentSearch
+from bagwise.solvers._block_gram import BlockGram
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._simplex_dual import minimize_on_simplex
 
@@ -41,6 +42,10 @@ class InnerSolution(Protocol):
     def error(self) -> float:
         """How far ``F`` is above ``value`` at most."""
 
+    @property
+    def decision(self) -> NDArray[np.float64]:
+        """The Gram matrix times ``b``."""
+
     def curvature(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the second derivatives of ``F`` along changes ``K_k`` of the Gram matrix.
 
@@ -52,11 +57,11 @@ class InnerSolution(Protocol):
 class InnerSolver(Protocol):
     """What is maximised over the factors of the rows, for a given Gram matrix."""
 
-    def solve(self, gram: NDArray[np.float64], start: NDArray[np.float64] | None) -> InnerSolution:
+    def solve(self, gram: BlockGram, like: Any) -> InnerSolution:
         """Maximise ``h(b) - b'Kb / 2``.
 
-        ``gram`` is overwritten between calls and must not be kept. ``start`` is the ``b`` of a
-        similar Gram matrix, if there is one.
+        ``like`` is what this method gave for a similar Gram matrix with the same fixed rows, or
+        None. A solver may start there, and keep in it what these rows need no second time.
         """
 
 
@@ -317,9 +322,11 @@ class _Point:
         self.value, self.b = float(solution.value), solution.b
         bags, fixed = np.split(self.b, [problem.n_bags])
         if like is None:
-            used = np.flatnonzero(fixed)
-            self.outer = problem.cross[:, used] @ fixed[used]  # from fixed rows to instances
-            self.inner = fixed[used] @ problem.fixed[used]  # and to fixed rows
+            self.outer = problem.cross @ fixed  # from fixed rows to instances
+            mixed = (v @ master.weights) * problem.spread(bags)
+            self.inner = (
+                solution.decision[problem.n_bags :] - mixed @ problem.cross
+            )  # to fixed ones
         else:  # the same solution beside other columns
             self.outer, self.inner = like.outer, like.inner
         self.constant = float(fixed @ self.inner)
@@ -357,9 +364,6 @@ class _Master:
         self, problem: AssignmentProblem, inner: InnerSolver, columns: list[_Column]
     ) -> None:
         self.problem, self.inner = problem, inner
-        n, p = problem.n_rows, problem.n_bags
-        self.gram = np.empty((n, n))
-        self.gram[p:, p:] = problem.fixed
         self.n_inner = 0
         self.take(columns)
         self.point = self.evaluate(np.full(len(columns), 1.0 / len(columns)), None)
@@ -368,20 +372,18 @@ class _Master:
         self.columns = columns
         self.weights = np.array([column.weights for column in columns])
 
-    def evaluate(self, v: NDArray[np.float64], start: NDArray[np.float64] | None) -> _Point:
+    def evaluate(self, v: NDArray[np.float64], like: InnerSolution | None) -> _Point:
         from bagwise.solvers._assignment_kernels import mix_rows
 
-        problem, gram, p = self.problem, self.gram, self.problem.n_bags
-        bags = np.zeros((p, p))
+        problem, p = self.problem, self.problem.n_bags
+        bags, cross = np.zeros((p, p)), np.empty((p, len(problem.fixed)))
         for column, weight in zip(self.columns, v, strict=True):
             if weight > 0.0:
                 checkpoint()
                 column.add_block(problem, float(weight), bags)
-        gram[:p, :p] = bags
-        mix_rows(problem.cross, problem.offsets, v @ self.weights, gram[:p, p:])
-        gram[p:, :p] = gram[:p, p:].T
+        mix_rows(problem.cross, problem.offsets, v @ self.weights, cross)
         self.n_inner += 1
-        return _Point(self, v, self.inner.solve(gram, start))
+        return _Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like))
 
     def solve(self, tol: float) -> _Point:
         """Choose the weights until the gap over the columns is at most ``tol * |F|``."""
@@ -406,7 +408,7 @@ class _Master:
             if slope >= 0.0:
                 return False
             v = np.maximum(begin.v + length * way, 0.0)
-            trial = self.evaluate(v / v.sum(), begin.b)
+            trial = self.evaluate(v / v.sum(), begin.solution)
             end_slope = -0.5 * float(trial.forms @ way)
             falls = trial.value <= begin.value + 0.1 * length * slope
             # Where rounding hides the fall, slopes still tell it (Hager & Zhang 2005).
@@ -439,7 +441,7 @@ class _Master:
         if keep.all() or not point.v[~keep].any():
             self.point = _Point(self, v, point.solution, like=point)
         else:
-            self.point = self.evaluate(v, point.b)
+            self.point = self.evaluate(v, point.solution)
         return len(new)
 
     def result(

@@ -12,16 +12,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._block_gram import BlockGram, BorderedSystem, Systems, cholesky
 from bagwise.solvers._checks import checked_gram, checked_rows
 from bagwise.solvers._result import Result, Status
 
 _SLICE_SECONDS = 0.02
-_JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # relative to the largest diagonal entry
+_REFINE = 1e-11  # error of a margin from which on a system is solved a second time
+_MOST_STEPS = 200
+_ROUNDING = 1e-6  # relative gap above which Newton steps failed, and did not only end in rounding
+_HULL_STEPS = 300
+_HULL_ROWS = 200
 _SWEEP_ABOVE = 300  # rows from which on coordinate steps guess the active rows faster
 _SWEEPS = 20
+_WARM_SWEEPS = 2  # from the solution of a similar problem
 _SMALLEST_GROWTH = 50
 _ROUGH = 0.05  # relative gap at which the guess is good enough
 
@@ -45,7 +51,8 @@ class SimplexDualResult(Result):
     rho: float
     _sign: NDArray[np.float64] = field(repr=False)
     _active: NDArray[np.int64] = field(repr=False)
-    _factor: NDArray[np.float64] = field(repr=False)
+    _gram: BlockGram = field(repr=False)
+    _systems: Systems = field(repr=False)
 
     @property
     def b(self) -> NDArray[np.float64]:
@@ -70,13 +77,11 @@ class SimplexDualResult(Result):
         rows : ndarray of shape (n_directions, n)
             ``K_k @ b`` for each direction ``K_k`` in which the Gram matrix may change.
         """
-        chosen = (rows[:, self._active] * self._sign[self._active]).T
-        bent = solve_triangular(self._factor, chosen, lower=True, check_finite=False)
-        one = solve_triangular(
-            self._factor, np.ones(len(self._active)), lower=True, check_finite=False
-        )
-        along = one @ bent  # the sum of the factors stays 1
-        return bent.T @ bent - np.outer(along, along) / (one @ one)  # type: ignore[no-any-return]
+        active = self._active
+        right = np.vstack([rows[:, active], self._sign[active]]).T
+        form = self._systems.of(self._gram, active).form(right)
+        along = form[-1, :-1]  # the sum of the factors stays 1
+        return form[:-1, :-1] - np.outer(along, along) / form[-1, -1]  # type: ignore[no-any-return]
 
 
 def solve_simplex_dual(
@@ -86,7 +91,7 @@ def solve_simplex_dual(
     *,
     x0: ArrayLike | None = None,
     tol: float = 1e-9,
-    max_iter: int = 200,
+    max_iter: int = _MOST_STEPS,
     check_finite: bool = True,
 ) -> SimplexDualResult:
     r"""Minimise a quadratic form over the unit simplex.
@@ -129,11 +134,21 @@ def solve_simplex_dual(
         ``g = (Q + D) a``, ``residual`` that gap in units of the objective, ``history`` the
         objective each time that more rows are let in.
     """
+    blocks = BlockGram.of(checked_gram(gram, check_finite=check_finite))
+    return _solve(_FiniteNewton(blocks, sign, ridge), x0, tol, max_iter)
+
+
+def _solve(
+    newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int
+) -> SimplexDualResult:
     started = perf_counter()
-    newton = _FiniteNewton(checked_gram(gram, check_finite=check_finite), sign, ridge)
-    newton.begin(x0)
+
+    def run(_: None) -> Status:
+        newton.begin(x0)
+        return newton.run(tol, max_iter)
+
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
-    [status] = ordered_map(lambda _: newton.run(tol, max_iter), [None], n_threads=1)
+    [status] = ordered_map(run, [None], n_threads=1)
     return newton.result(status, perf_counter() - started)
 
 
@@ -155,14 +170,13 @@ class SimplexDualInner:
     ridge: ArrayLike
     tol: float = 1e-9
 
-    def solve(
-        self, gram: NDArray[np.float64], start: NDArray[np.float64] | None
-    ) -> SimplexDualResult:
-        """Solve for a Gram matrix of the rows, from the signed factors of a similar one."""
-        x0 = None if start is None else np.abs(start)
-        return solve_simplex_dual(
-            gram, self.sign, self.ridge, x0=x0, tol=self.tol, check_finite=False
-        )
+    def solve(self, gram: BlockGram, like: Any) -> SimplexDualResult:
+        """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
+        if not isinstance(like, SimplexDualResult):
+            return _solve(_FiniteNewton(gram, self.sign, self.ridge), None, self.tol, _MOST_STEPS)
+        shared = like._systems if like._systems.fixed is gram.fixed else None
+        newton = _FiniteNewton(gram, self.sign, self.ridge, shared)
+        return _solve(newton, like.x, self.tol, _MOST_STEPS)
 
 
 class _FiniteNewton:
@@ -172,7 +186,13 @@ class _FiniteNewton:
     for the weights and need not be positive.
     """
 
-    def __init__(self, gram: NDArray[Any], sign: ArrayLike, ridge: ArrayLike) -> None:
+    def __init__(
+        self,
+        gram: BlockGram,
+        sign: ArrayLike,
+        ridge: ArrayLike,
+        systems: Systems | None = None,
+    ) -> None:
         self.gram, self.n = gram, len(gram)
         self.sign = checked_rows("sign", sign, self.n)
         if not np.isin(self.sign, (-1.0, 1.0)).all():
@@ -183,8 +203,10 @@ class _FiniteNewton:
             row = int(self.ridge.argmin())
             msg = f"ridge must be positive. Got {self.ridge[row]} in row {row}."
             raise ValueError(msg)
+        self.systems = Systems(gram.fixed, self.ridge) if systems is None else systems
         self.z = np.zeros(self.n)
         self.margin = np.zeros(self.n)  # Q z
+        self.active = np.empty(0, np.int64)
         self.n_iter = 0
         self.history: list[float] = []
 
@@ -199,38 +221,48 @@ class _FiniteNewton:
                 margin = self.times(start)
                 length = start.sum() / (start @ margin + start @ (self.ridge * start))
                 self.z, self.margin = length * start, length * margin
+        self.inside = np.ones(self.n, bool)
         if self.n > _SWEEP_ABOVE:
-            self.sweep()
-        self.inside = self.z > 0.0 if self.n > _SWEEP_ABOVE else np.ones(self.n, bool)
+            self.sweep(_SWEEPS if x0 is None else _WARM_SWEEPS)
+            self.inside = (self.z > 0.0) | (self.margin < 1.0)
 
-    def sweep(self) -> None:
-        from bagwise.solvers._simplex_dual_kernels import coordinate_steps
+    def sweep(self, number: int) -> None:
+        from bagwise.solvers._simplex_dual_kernels import fixed_steps, head_steps
 
-        decision = self.sign * self.margin
+        gram, decision = self.gram, self.sign * self.margin
+        n_fixed = len(gram.fixed)
         rows = max(1, int(_SLICE_SECONDS * 1e9 / self.n))
-        for _ in range(_SWEEPS):
-            for first in range(0, self.n, rows):
-                checkpoint()
-                last = min(first + rows, self.n)
-                coordinate_steps(self.gram, self.sign, self.ridge, first, last, self.z, decision)
-            self.margin = self.sign * decision
+        for _ in range(number):
             if self.relative_gap() <= _ROUGH:
                 break
+            head_steps(gram.head, gram.cross, self.sign, self.ridge, self.z, decision)
+            for first in range(0, n_fixed, rows):
+                checkpoint()
+                last = min(first + rows, n_fixed)
+                fixed_steps(
+                    gram.fixed, gram.cross, self.sign, self.ridge, first, last, self.z, decision
+                )
+            self.margin = self.sign * decision
 
     def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ``Q z``, summed in double precision."""
         from bagwise.solvers._simplex_dual_kernels import add_rows
 
-        out = np.zeros(self.n)
-        rows = np.flatnonzero(z)
-        factor = self.sign[rows] * z[rows]
+        gram, (head, below) = self.gram, np.split(self.sign * z, [len(self.gram.head)])
+        fixed = head @ gram.cross
+        rows = np.flatnonzero(below)
+        factor = below[rows]
         per_slice = 4 * max(1, int(_SLICE_SECONDS * 2.5e8 / self.n))
         for first in range(0, len(rows), per_slice):
             checkpoint()
             piece = slice(first, first + per_slice)
-            add_rows(self.gram, rows[piece], factor[piece], out)
-        out *= self.sign
-        return out
+            add_rows(gram.fixed, rows[piece], factor[piece], fixed)
+        return self.sign * np.concatenate([gram.head @ head + gram.cross @ below, fixed])
+
+    def value(self) -> float:
+        """Return the objective at the point of the simplex."""
+        total = float(self.z.sum())
+        return 0.5 * float(self.z @ (self.margin + self.ridge * self.z)) / total**2
 
     def relative_gap(self, rows: NDArray[np.bool_] | None = None) -> float:
         """Return the gap of ``z``, over the simplex of some rows, in units of the value there.
@@ -249,10 +281,7 @@ class _FiniteNewton:
         while True:
             settled = self.descend(0.1 * tol, max_iter)
             self.settle()
-            total = float(self.z.sum())
-            self.history.append(
-                0.5 * float(self.z @ (self.margin + self.ridge * self.z)) / total**2
-            )
+            self.history.append(self.value())
             gap = self.relative_gap()
             missing = np.flatnonzero(~self.inside & (self.margin < 1.0))
             if not len(missing) or gap <= 0.1 * tol or not settled:
@@ -261,6 +290,10 @@ class _FiniteNewton:
             if len(missing) > most:
                 missing = missing[np.argpartition(self.margin[missing], most)[:most]]
             self.inside[missing] = True
+        if gap > max(tol, _ROUNDING) and self.n_iter < max_iter:
+            self.nearest_point(tol)
+            gap = self.relative_gap()
+            self.history.append(min(self.value(), self.history[-1]))
         if gap <= tol:
             return Status.CONVERGED
         return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
@@ -285,11 +318,8 @@ class _FiniteNewton:
 
     def step(self, active: NDArray[np.int64]) -> bool:
         """Go towards the minimum for these active rows; return whether it is the minimum."""
-        self.active, self.factor = active, self.factorise(active)
-        goal = np.zeros(self.n)
-        if len(active):
-            goal[active] = lapack.dpotrs(self.factor, np.ones(len(active)), lower=1)[0]
-        margin = self.times(goal)
+        self.active = active
+        goal, margin = self.minimum(active)
         if np.array_equal(np.flatnonzero(self.inside & (margin < 1.0)), active):
             self.z, self.margin = goal, margin
             return bool(goal.min() >= 0.0)
@@ -298,23 +328,17 @@ class _FiniteNewton:
         self.margin = self.margin + length * (margin - self.margin)
         return False
 
-    def factorise(self, active: NDArray[np.int64]) -> NDArray[np.float64]:
-        from bagwise.solvers._simplex_dual_kernels import gather_form
-
-        k = len(active)
-        if k == 0:  # the step is to 0
-            return np.empty((0, 0))
-        block = np.empty((k, k))
-        gather_form(self.gram, self.sign, self.ridge, active, block)
-        scale = float(block.diagonal().max())
-        for jitter in _JITTERS:
-            matrix = block.copy() if jitter else block
-            matrix.flat[:: k + 1] += jitter * scale
-            factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=0)
-            if info == 0:
-                return factor  # type: ignore[no-any-return]
-        msg = "gram must be positive semi-definite, and no rounding can explain how it is not."
-        raise ValueError(msg)
+    def minimum(self, active: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the point with ``(Q + D)z = 1`` on these rows and 0 elsewhere, and its margins."""
+        sign, ridge = self.sign[active], self.ridge[active]
+        system, goal = self.systems.of(self.gram, active), np.zeros(self.n)
+        goal[active] = sign * system.solve(sign)
+        margin = self.times(goal)
+        off = 1.0 - margin[active] - ridge * goal[active]
+        if isinstance(system, BorderedSystem) and np.abs(off).max() > _REFINE:
+            goal[active] += sign * system.solve(sign * off)
+            margin = self.times(goal)
+        return goal, margin
 
     def line_search(self, way: NDArray[np.float64], gain: NDArray[np.float64]) -> float:
         """Return the exact minimiser of the primal along ``z + t * way``.
@@ -344,11 +368,81 @@ class _FiniteNewton:
         return float(min(max(length, low), at[piece] if piece < len(at) else np.inf))
 
     def settle(self) -> None:
-        """Where the point is not in the cone, go to the factors that its margins give."""
-        if (self.z < 0.0).any():
-            short = np.where(self.inside, np.maximum(1.0 - self.margin, 0.0), 0.0)
-            self.z = short / self.ridge
-            self.margin = self.times(self.z)
+        """Where the point is not in the cone, go to the better of two that it suggests.
+
+        These are the factors that its margins give, and its own without the negative ones. Where
+        rounding leaves nothing of both, the shortest row is left.
+        """
+        if not (self.z < 0.0).any() and self.z.any():
+            return
+        short = np.where(self.inside, np.maximum(1.0 - self.margin, 0.0), 0.0)
+        candidates = [short / self.ridge, np.maximum(self.z, 0.0)]
+        candidates = [z for z in candidates if z.any()] or [self.shortest()]
+        self.margin = self.times(candidates[0])
+        self.z = candidates[0]
+        if self.relative_gap() > _ROUGH and len(candidates) > 1:
+            self.take_better(candidates[1])
+
+    def shortest(self) -> NDArray[np.float64]:
+        z = np.zeros(self.n)
+        z[int((self.gram.diagonal() + self.ridge).argmin())] = 1.0
+        return z
+
+    def take_better(self, z: NDArray[np.float64]) -> None:
+        """Go to another point of the cone if the objective is lower there."""
+        here, value = (self.z, self.margin), self.value()
+        self.z, self.margin = z, self.times(z)
+        if not 0.0 < self.value() < value:  # where it is not positive it is all rounding
+            self.z, self.margin = here
+
+    def nearest_point(self, tol: float) -> None:
+        """Find the minimum by adding one row after another, as long as few rows carry it.
+
+        This is Wolfe's method (1976) for the point of a polytope that is nearest to 0. It solves
+        for the rows that carry the point only. Newton steps solve for all rows short of
+        their margin, which is hopeless if the ridge is lost in the rounding of many of them.
+        """
+        start = self.shortest()
+        rows = np.flatnonzero(start)
+        best, a, before = start, np.ones(1), np.inf
+        for _ in range(_HULL_STEPS):
+            checkpoint()
+            z = np.zeros(self.n)
+            z[rows] = a
+            slope = self.times(z) + self.ridge * z
+            level, new = float(z @ slope), int(slope.argmin())
+            if not 0.0 < level < before:
+                break
+            best, before = z, level
+            gap = 1.0 - float(slope[new]) / level
+            if gap <= 0.1 * tol or new in rows or len(rows) > _HULL_ROWS:
+                break
+            place = int(np.searchsorted(rows, new))
+            rows, a = self.shrink(np.insert(rows, place, new), np.insert(a, place, 0.0))
+        self.take_better(best)
+        if self.z is best:
+            self.active = np.flatnonzero(best)
+
+    def shrink(
+        self, rows: NDArray[np.int64], a: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Go towards the minimum in the plane of some rows, dropping those that come to 0."""
+        while len(rows) > 1:
+            sign = self.sign[rows]
+            form = self.gram.some(rows) * np.outer(sign, sign)
+            form[np.diag_indices(len(rows))] += self.ridge[rows]
+            form += form.diagonal().max()  # changes no minimum on the simplex
+            goal = lapack.dpotrs(cholesky(form), np.ones(len(rows)), lower=1)[0]
+            goal /= goal.sum()
+            falls = np.flatnonzero(goal <= 0.0)
+            if not len(falls):
+                return rows, goal
+            lengths = a[falls] / (a[falls] - goal[falls])
+            first = int(lengths.argmin())
+            a = np.maximum(a + lengths[first] * (goal - a), 0.0)
+            a[falls[first]] = 0.0
+            rows, a = rows[a > 0.0], a[a > 0.0]
+        return rows, np.ones(len(rows))
 
     def result(self, status: Status, solve_time: float) -> SimplexDualResult:
         total = float(self.z.sum())
@@ -362,14 +456,15 @@ class _FiniteNewton:
             rho=rho,
             objective=0.5 * rho,
             lower_bound=0.5 * rho - max(0.0, gap),
-            residual=max(0.0, gap) / (0.5 * rho),
+            residual=max(0.0, gap) / max(0.5 * rho, 1e-300),
             status=status,
             n_iter=self.n_iter,
             history=np.array(self.history),
             solve_time=solve_time,
             _sign=self.sign,
             _active=self.active,
-            _factor=self.factor,
+            _gram=self.gram,
+            _systems=self.systems,
         )
 
 

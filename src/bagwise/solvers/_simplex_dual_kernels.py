@@ -9,8 +9,35 @@ from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
-def coordinate_steps(
-    gram: NDArray[Any],
+def head_steps(
+    head: NDArray[np.float64],
+    cross: NDArray[np.float64],
+    sign: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    z: NDArray[np.float64],
+    decision: NDArray[np.float64],
+) -> None:
+    """Minimise ``z'(Q + D)z / 2 - sum(z)`` over ``z_r >= 0``, for one head row after another.
+
+    ``decision`` is ``gram @ (sign * z)``, so that ``Q z`` is ``sign * decision``.
+    """
+    p, m = cross.shape
+    for r in range(p):
+        slope = sign[r] * decision[r] + ridge[r] * z[r] - 1.0
+        moved = max(0.0, z[r] - slope / (head[r, r] + ridge[r]))
+        change = sign[r] * (moved - z[r])
+        if change != 0.0:
+            z[r] = moved
+            for k in range(p):
+                decision[k] += change * head[r, k]
+            for k in range(m):
+                decision[p + k] += change * cross[r, k]
+
+
+@compiled(fastmath=REASSOCIATE)
+def fixed_steps(
+    fixed: NDArray[Any],
+    cross: NDArray[np.float64],
     sign: NDArray[np.float64],
     ridge: NDArray[np.float64],
     first: int,
@@ -18,20 +45,19 @@ def coordinate_steps(
     z: NDArray[np.float64],
     decision: NDArray[np.float64],
 ) -> None:
-    """Minimise ``z'(Q + D)z / 2 - sum(z)`` over ``z_r >= 0``, for one row after another.
-
-    ``decision`` is ``gram @ (sign * z)``, so that ``Q z`` is ``sign * decision``.
-    """
-    n = z.shape[0]
-    for r in range(first, last):
-        row = gram[r]
+    """Do the same for the fixed rows ``first`` up to ``last``."""
+    p, m = cross.shape
+    for f in range(first, last):
+        row, r = fixed[f], p + f
         slope = sign[r] * decision[r] + ridge[r] * z[r] - 1.0
-        moved = max(0.0, z[r] - slope / (row[r] + ridge[r]))
+        moved = max(0.0, z[r] - slope / (row[f] + ridge[r]))
         change = sign[r] * (moved - z[r])
         if change != 0.0:
             z[r] = moved
-            for k in range(n):
-                decision[k] += change * row[k]
+            for k in range(p):
+                decision[k] += change * cross[k, f]
+            for k in range(m):
+                decision[p + k] += change * row[k]
 
 
 @compiled(fastmath=REASSOCIATE)
@@ -56,16 +82,14 @@ def add_rows(
 
 
 @compiled
-def gather_form(
+def gather(
     gram: NDArray[Any],
-    sign: NDArray[np.float64],
-    ridge: NDArray[np.float64],
     rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> None:
-    """Write ``Q + D`` of some rows."""
+    """Write some rows and columns."""
     for r in range(rows.shape[0]):
-        source, destination, s = gram[rows[r]], out[r], sign[rows[r]]
-        for c in range(rows.shape[0]):
-            destination[c] = s * sign[rows[c]] * source[rows[c]]
-        destination[r] += ridge[rows[r]]
+        source, destination = gram[rows[r]], out[r]
+        for c in range(columns.shape[0]):
+            destination[c] = source[columns[c]]

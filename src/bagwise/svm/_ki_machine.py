@@ -29,7 +29,7 @@ from bagwise.svm._spaces import constant_solution
 
 _STRIP = 256  # rows of a matrix that are copied or multiplied at a time
 _INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is solved
-_LEAST = 1e-7  # of the squared norm of a row: with a smaller ridge systems cannot be solved
+_LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if rows contradict
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class _KeyRows:
     cost: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Images:
     """Training instances, followed by means of bags if they are needed, by their Gram matrix.
 
@@ -93,8 +93,13 @@ class _Images:
             checkpoint()
             piece = slice(first, first + _STRIP)
             out[piece] = self.gram[np.ix_(rows[piece], columns)]
-        out += self.bias
+        if self.bias:
+            out += self.bias
         return out
+
+    def release(self) -> None:
+        """Forget the Gram matrix, where blocks that were copied hold all that is still needed."""
+        self.gram = np.empty((0, 0))
 
     def instance_coef(
         self, images: NDArray[np.int64], factors: NDArray[np.float64]
@@ -161,7 +166,14 @@ class KeyInstanceMachine(MaxRuleMachine):
 
         def solve(output: int) -> _KeySolution:
             rng = np.random.default_rng(seeds[output])
-            return self._solve(bags, images, target.signs[:, output], cost_weight[:, output], rng)
+            return self._solve(
+                bags,
+                images,
+                target.signs[:, output],
+                cost_weight[:, output],
+                rng,
+                is_only=target.n_outputs == 1,
+            )
 
         solutions = one_vs_rest(solve, target.n_outputs, self.n_jobs)
         coef = np.array([solution.coef for solution in solutions])
@@ -212,6 +224,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         sign: NDArray[np.float64],
         cost_weight: NDArray[np.float64],
         rng: np.random.Generator,
+        *,
+        is_only: bool,
     ) -> _KeySolution:
         there = np.unique(sign[cost_weight > 0])
         if len(there) < 2:  # a label that no bag or every bag has, or a class of weight 0
@@ -219,14 +233,17 @@ class KeyInstanceMachine(MaxRuleMachine):
             certificate = constant_solution(0, only).certificate
             return _KeySolution(np.zeros(bags.n_instances), only, certificate)
         rows = self._rows(bags, sign, cost_weight)
+        inner = SimplexDualInner(rows.sign, images.ridge(rows), tol=_INNER * self.tol)
+        blocks = [
+            images.block(rows.chosen, rows.chosen),
+            images.block(rows.chosen, rows.fixed),
+            images.block(rows.fixed, rows.fixed),
+        ]
+        if is_only and self.threshold == "zero":
+            images.release()
         result = generate_assignments(
-            AssignmentProblem(
-                images.block(rows.chosen, rows.chosen),
-                images.block(rows.chosen, rows.fixed),
-                images.block(rows.fixed, rows.fixed),
-                rows.offsets,
-            ),
-            SimplexDualInner(rows.sign, images.ridge(rows), tol=_INNER * self.tol),
+            AssignmentProblem(*blocks, rows.offsets),
+            inner,
             rng=rng,
             tol=self.tol,
             max_rounds=self.max_iter,

@@ -10,11 +10,9 @@ recognised by their instance matrix, so nothing else that runs at the same time 
 import copy
 import itertools
 import pickle
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from hashlib import blake2b
 from threading import Lock
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -27,9 +25,15 @@ from sklearn.base import clone
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags
 from bagwise.kernels import InstanceKernel
-from bagwise.solvers import rescale_alpha
+from bagwise.svm._cache import Cache, digest, size_of
 from bagwise.svm._embeddings import Embedding, expansion_attributes
-from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution, Space
+from bagwise.svm._shared_spaces import (
+    SelectedSpace,
+    StartedKernelSpace,
+    StartedLinearSpace,
+    Starts,
+)
+from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space
 
 #: Parameters of machines that neither the kernel matrix nor the rows of a problem depend on.
 SOLVER_PARAMETERS = frozenset(
@@ -98,8 +102,8 @@ class SharedWork:
         self.bags = bags._with_instances(own, bags.feature_names)
         self.n_bytes = n_bytes
         self._is_open, self._lock = False, Lock()
-        self.kept = _Cache(n_bytes)
-        self.starts = _Cache(_START_SHARE * n_bytes)
+        self.kept = Cache(n_bytes)
+        self.starts = Cache(_START_SHARE * n_bytes)
         self.expansions: WeakKeyDictionary[Any, Expansion] = WeakKeyDictionary()
 
     def __enter__(self) -> Self:
@@ -226,7 +230,7 @@ class Share:
     @cached_property
     def digest(self) -> bytes:
         """Name of the selection."""
-        return _digest(self.index)
+        return digest(self.index)
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -264,7 +268,7 @@ class Share:
         [scores] = ordered_map(lambda coef: block @ coef.T, [known.coef], n_threads=1)
         return np.asarray(scores, np.float64)
 
-    def starts(self, key: Hashable) -> "Starts":
+    def starts(self, key: Hashable) -> Starts:
         """Return the solutions that were found on this selection, with a kernel of this name."""
         return Starts(self.work.starts, (self.number, self.digest, key))
 
@@ -335,117 +339,6 @@ def _gram(embedding: Embedding) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Starts:
-    """Solutions that were found on a selection of bags, for the same problems at other costs.
-
-    Parameters
-    ----------
-    kept : _Cache
-        The solutions.
-    key : hashable
-        What tells the problems of one space from those of others.
-    """
-
-    kept: "_Cache"
-    key: Hashable
-
-    def solve(self, space_solve: Any, rows: Rows, start: Solution | None, loss: str) -> Solution:
-        """Solve from the start that is given, else from an earlier solution; keep the new one."""
-        if start is not None:
-            return space_solve(rows, start)
-        parts = (rows.index, rows.sign, np.asarray(rows.target, np.float64))
-        group = () if rows.group is None else (rows.group,)
-        key = (self.key, _digest(*parts, *group))
-        before = self.kept.find(key)
-        solution: Solution = space_solve(rows, before and _moved(before, rows, loss))
-        self.kept.put(key, replace(solution, scores=np.empty(0)))
-        return solution
-
-
-@dataclass(frozen=True, eq=False)
-class SelectedSpace:
-    """Some of the bags of a `KernelSpace`; the others take no part, and the matrix is not copied.
-
-    Parameters
-    ----------
-    space : KernelSpace
-        Where all instances live.
-    rows : ndarray of int of shape (n_instances,)
-        The instances of the selected bags.
-    index : ndarray of int
-        The bags.
-    starts : Starts
-        Where to start.
-    """
-
-    space: KernelSpace
-    rows: NDArray[np.int64]
-    index: NDArray[np.int64]
-    starts: Starts
-
-    @property
-    def n_instances(self) -> int:
-        """Number of instances."""
-        return len(self.rows)
-
-    @cached_property
-    def gram(self) -> NDArray[Any]:
-        """The matrix of the selection, for methods that look into it."""
-        images = self._images[self._images < len(self.space.gram)]
-        chosen: NDArray[Any] = self.space.gram[np.ix_(images, images)]
-        return chosen
-
-    @cached_property
-    def _images(self) -> NDArray[np.int64]:
-        return np.concatenate([self.rows, self.space.n_instances + self.index])
-
-    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
-        """See `Space`."""
-        return self.starts.solve(self._solve, rows, start, self.space.loss)
-
-    def _solve(self, rows: Rows, start: Solution | None) -> Solution:
-        if start is not None:
-            start = replace(start, rows=self._outside(start.rows))
-        solution = self.space.solve(self._outside(rows), start)
-        return replace(solution, rows=rows, scores=solution.scores[self.rows])
-
-    def _outside(self, rows: Rows) -> Rows:
-        return replace(rows, index=self._images[rows.index])
-
-
-@dataclass(frozen=True, eq=False)
-class StartedKernelSpace(KernelSpace):
-    """A `KernelSpace` that starts from earlier solutions."""
-
-    starts: Starts | None = None
-
-    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
-        """See `Space`."""
-        assert self.starts is not None
-        return self.starts.solve(super().solve, rows, start, self.loss)
-
-
-@dataclass(frozen=True, eq=False)
-class StartedLinearSpace(LinearSpace):
-    """A `LinearSpace` that starts from earlier solutions."""
-
-    starts: Starts | None = None
-
-    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
-        """See `Space`."""
-        assert self.starts is not None
-        return self.starts.solve(super().solve, rows, start, self.loss)
-
-
-def _moved(solution: Solution, rows: Rows, loss: str) -> Solution:
-    """Return a start for rows that differ from those of the solution in their costs only."""
-    if rows.group is not None or loss != "hinge":
-        return solution
-    alpha = rescale_alpha(np.abs(solution.beta), solution.rows.cost, rows.cost)
-    return replace(solution, beta=np.sign(solution.beta) * alpha)
-
-
-@dataclass(frozen=True, eq=False)
 class _Step:
     """A fitted transformer that knows what it makes of the bags of a search."""
 
@@ -460,7 +353,7 @@ class _Step:
 
     @property
     def nbytes(self) -> int:
-        return 0 if self.after is None else _n_bytes(self.after.segments[0])
+        return 0 if self.after is None else size_of(self.after.segments[0])
 
     def transform(self, X: Any, **params: Any) -> Any:
         share = shared_by(X) if isinstance(X, Bags) else None
@@ -484,70 +377,6 @@ def _itself(fitted: Any) -> Any:
     return fitted
 
 
-class _Cache:
-    """What was made, by key, up to a number of bytes; threads that want the same wait for it."""
-
-    def __init__(self, n_bytes: float) -> None:
-        self.limit = n_bytes
-        self._values: OrderedDict[Hashable, tuple[Any, int, Any]] = OrderedDict()
-        self._making: dict[Hashable, Lock] = {}
-        self._lock = Lock()
-        self._held = 0
-
-    def find(self, key: Hashable) -> Any:
-        """Return the value, or None."""
-        with self._lock:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key][0]
-
-    def get(self, key: Hashable, make: Callable[[], Any], drop: Any = None) -> Any:
-        """Return the value, made now if it is not there."""
-        value = self.find(key)
-        if value is not None:
-            return value
-        with self._lock:
-            making = self._making.setdefault(key, Lock())
-        with making:
-            value = self.find(key)
-            if value is None:
-                value = make()
-                self.put(key, value, drop)
-        with self._lock:
-            self._making.pop(key, None)
-        return value
-
-    def put(self, key: Hashable, value: Any, drop: Any = None) -> None:
-        """Keep a value; let go of those not used for longest."""
-        size = _n_bytes(value)
-        with self._lock:
-            self._held -= self._values.pop(key, (None, 0, None))[1]
-            self._values[key] = (value, size, drop)
-            self._held += size
-            while self._held > self.limit and len(self._values) > 1:
-                _, (old, old_size, old_drop) = self._values.popitem(last=False)
-                self._held -= old_size
-                if old_drop is not None:
-                    old_drop(old)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-            self._held = 0
-
-
-def _n_bytes(value: Any) -> int:
-    if isinstance(value, tuple):
-        return sum(map(_n_bytes, value))
-    if isinstance(value, Solution):
-        rows = value.rows
-        return sum(map(_n_bytes, (value.beta, rows.index, rows.sign, rows.cost)))
-    if hasattr(value, "indptr"):
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
-    return int(getattr(value, "nbytes", 64))
-
-
 def _name(transformer: Any, settings: dict[str, Any]) -> str | None:
     """Return a name for what a step is about to be fitted with, or None if there is none."""
     parts = {key: value for key, value in settings.items() if key in ("weight", "params")}
@@ -555,14 +384,6 @@ def _name(transformer: Any, settings: dict[str, Any]) -> str | None:
         return str(joblib.hash((transformer, parts)))
     except (pickle.PicklingError, AttributeError, TypeError):  # made of what cannot be pickled
         return None
-
-
-def _digest(*arrays: NDArray[Any]) -> bytes:
-    state = blake2b(digest_size=16)
-    for array in arrays:
-        state.update(str(array.shape).encode())
-        state.update(np.ascontiguousarray(array).data)
-    return state.digest()
 
 
 def _close(a: Any, b: Any) -> bool:

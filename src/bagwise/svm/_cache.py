@@ -1,0 +1,87 @@
+"""What was computed before, up to a number of bytes."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from hashlib import blake2b
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.svm._spaces import Solution
+
+
+class Cache:
+    """What was made, by key, up to a number of bytes; threads that want the same wait for it."""
+
+    def __init__(self, n_bytes: float) -> None:
+        self.limit = n_bytes
+        self._values: OrderedDict[Hashable, tuple[Any, int, Any]] = OrderedDict()
+        self._making: dict[Hashable, Lock] = {}
+        self._lock = Lock()
+        self._held = 0
+
+    def find(self, key: Hashable) -> Any:
+        """Return the value, or None."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
+    def get(self, key: Hashable, make: Callable[[], Any], drop: Any = None) -> Any:
+        """Return the value, made now if it is not there."""
+        value = self.find(key)
+        if value is not None:
+            return value
+        with self._lock:
+            making = self._making.setdefault(key, Lock())
+        with making:
+            value = self.find(key)
+            if value is None:
+                value = make()
+                self.put(key, value, drop)
+        with self._lock:
+            self._making.pop(key, None)
+        return value
+
+    def put(self, key: Hashable, value: Any, drop: Any = None) -> None:
+        """Keep a value; let go of those not used for longest."""
+        size = size_of(value)
+        with self._lock:
+            self._held -= self._values.pop(key, (None, 0, None))[1]
+            self._values[key] = (value, size, drop)
+            self._held += size
+            while self._held > self.limit and len(self._values) > 1:
+                _, (old, old_size, old_drop) = self._values.popitem(last=False)
+                self._held -= old_size
+                if old_drop is not None:
+                    old_drop(old)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+            self._held = 0
+
+
+def size_of(value: Any) -> int:
+    """Return the bytes of an array, a sparse matrix, a solution, or a tuple of these."""
+    if isinstance(value, tuple):
+        return sum(map(size_of, value))
+    if isinstance(value, Solution):
+        rows = value.rows
+        return sum(map(size_of, (value.beta, rows.index, rows.sign, rows.cost)))
+    if hasattr(value, "indptr"):
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    return int(getattr(value, "nbytes", 64))
+
+
+def digest(*arrays: NDArray[Any]) -> bytes:
+    """Return a name of arrays that no others have."""
+    state = blake2b(digest_size=16)
+    for array in arrays:
+        state.update(str(array.shape).encode())
+        state.update(np.ascontiguousarray(array).data)
+    return state.digest()

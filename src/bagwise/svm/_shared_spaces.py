@@ -1,0 +1,124 @@
+"""Spaces for fits that have much in common: one matrix for all, earlier solutions as starts."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.solvers import rescale_alpha
+from bagwise.svm._cache import Cache, digest
+from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Solutions that were found on a selection of bags, for the same problems at other costs.
+
+    Parameters
+    ----------
+    kept : Cache
+        The solutions.
+    key : hashable
+        What tells the problems of one space from those of others.
+    """
+
+    kept: Cache
+    key: Hashable
+
+    def solve(self, space_solve: Any, rows: Rows, start: Solution | None, loss: str) -> Solution:
+        """Solve from the start that is given, else from an earlier solution; keep the new one."""
+        if start is not None:
+            return space_solve(rows, start)
+        parts = (rows.index, rows.sign, np.asarray(rows.target, np.float64))
+        group = () if rows.group is None else (rows.group,)
+        key = (self.key, digest(*parts, *group))
+        before = self.kept.find(key)
+        solution: Solution = space_solve(rows, before and _moved(before, rows, loss))
+        self.kept.put(key, replace(solution, scores=np.empty(0)))
+        return solution
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedSpace:
+    """Some of the bags of a `KernelSpace`; the others take no part, and the matrix is not copied.
+
+    Parameters
+    ----------
+    space : KernelSpace
+        Where all instances live.
+    rows : ndarray of int of shape (n_instances,)
+        The instances of the selected bags.
+    index : ndarray of int
+        The bags.
+    starts : Starts
+        Where to start.
+    """
+
+    space: KernelSpace
+    rows: NDArray[np.int64]
+    index: NDArray[np.int64]
+    starts: Starts
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances."""
+        return len(self.rows)
+
+    @cached_property
+    def gram(self) -> NDArray[Any]:
+        """The matrix of the selection, for methods that look into it."""
+        images = self._images[self._images < len(self.space.gram)]
+        chosen: NDArray[Any] = self.space.gram[np.ix_(images, images)]
+        return chosen
+
+    @cached_property
+    def _images(self) -> NDArray[np.int64]:
+        return np.concatenate([self.rows, self.space.n_instances + self.index])
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        return self.starts.solve(self._solve, rows, start, self.space.loss)
+
+    def _solve(self, rows: Rows, start: Solution | None) -> Solution:
+        if start is not None:
+            start = replace(start, rows=self._outside(start.rows))
+        solution = self.space.solve(self._outside(rows), start)
+        return replace(solution, rows=rows, scores=solution.scores[self.rows])
+
+    def _outside(self, rows: Rows) -> Rows:
+        return replace(rows, index=self._images[rows.index])
+
+
+@dataclass(frozen=True, eq=False)
+class StartedKernelSpace(KernelSpace):
+    """A `KernelSpace` that starts from earlier solutions."""
+
+    starts: Starts | None = None
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        assert self.starts is not None
+        return self.starts.solve(super().solve, rows, start, self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class StartedLinearSpace(LinearSpace):
+    """A `LinearSpace` that starts from earlier solutions."""
+
+    starts: Starts | None = None
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        assert self.starts is not None
+        return self.starts.solve(super().solve, rows, start, self.loss)
+
+
+def _moved(solution: Solution, rows: Rows, loss: str) -> Solution:
+    """Return a start for rows that differ from those of the solution in their costs only."""
+    if rows.group is not None or loss != "hinge":
+        return solution
+    alpha = rescale_alpha(np.abs(solution.beta), solution.rows.cost, rows.cost)
+    return replace(solution, beta=np.sign(solution.beta) * alpha)

@@ -1,0 +1,161 @@
+"""Shared work: the same results as without it, for its own bags only, and nothing left behind."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+import bagwise.svm._sharing as sharing
+from bagwise import Bags
+from bagwise.preprocessing import InstanceTransformer
+from bagwise.svm import MISVM, SIL, MIKernelSVM, StatisticKernelSVM, miSVM
+from bagwise.svm._cache import Cache
+from bagwise.svm._sharing import SharedWork, shared_by
+from bagwise.testing import make_toy_bags
+
+MODELS = [
+    SIL(),
+    SIL(kernel="linear"),
+    SIL(approx="cholesky", rank=8),
+    MISVM(),
+    MISVM(negative_slack="bag"),
+    miSVM(n_init=2, random_state=0),
+    MIKernelSVM(),
+    MIKernelSVM(normalization="feature_space"),
+    MIKernelSVM(kernel="poly", degree=2),
+    StatisticKernelSVM(),
+]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    bags, y = make_toy_bags(30, max_size=4)
+    return Bags.from_list(bags), np.asarray(y)
+
+
+def short(model):
+    return repr(model).replace(" ", "")
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("model", MODELS, ids=short)
+def test_fits_are_those_without_it(toy, model, is_sparse):
+    bags, y = toy
+    if is_sparse:
+        bags = Bags(sparse.csr_array(np.maximum(bags.instances, 0.0)), bags.offsets)
+    rng = np.random.default_rng(0)
+    with SharedWork(bags, 1e8) as work:
+        for C in (0.1, 1.0, 10.0):
+            order = rng.permutation(len(y))
+            train, test = order[:20], order[20:]
+            plain = clone(model).set_params(C=C).fit(bags[train], y[train])
+            shared = clone(model).set_params(C=C).fit(work.bags[train], y[train])
+            for part in (train, test, np.arange(len(y))):
+                np.testing.assert_allclose(
+                    shared.decision_function(work.bags[part]),
+                    plain.decision_function(bags[part]),
+                    atol=1e-5,
+                )
+            # The model is complete: it scores bags that nobody shares.
+            np.testing.assert_allclose(
+                shared.decision_function(bags), plain.decision_function(bags), atol=1e-5
+            )
+            assert shared.result_.objective == pytest.approx(plain.result_.objective, rel=1e-5)
+            if hasattr(plain, "support_"):
+                np.testing.assert_array_equal(shared.support_, plain.support_)
+
+
+def test_only_its_own_bags_are_known(toy):
+    bags, _ = toy
+    with SharedWork(bags, 1e8) as work:
+        assert shared_by(bags) is None
+        share = shared_by(work.bags[[4, 2, 7]])
+        np.testing.assert_array_equal(share.index, [4, 2, 7])
+        np.testing.assert_array_equal(work.bags.instances[share.rows], bags[[4, 2, 7]].instances)
+        assert shared_by(work.bags[[4, 4]]) is None
+        assert shared_by(work.bags[[4, 2]].compact()) is None
+        with SharedWork(bags, 1e8) as other:
+            assert shared_by(other.bags).work is other
+            assert shared_by(work.bags).work is work
+    assert shared_by(work.bags) is None
+    assert not sharing._known
+
+
+def test_a_model_that_is_fitted_again_is_not_mistaken(toy):
+    bags, y = toy
+    with SharedWork(bags, 1e8) as work:
+        for model in (SIL(), MIKernelSVM()):
+            model.fit(work.bags, y)
+            model.set_params(gamma=3.0).fit(bags, y)
+            np.testing.assert_allclose(
+                model.decision_function(work.bags), model.decision_function(bags), atol=1e-10
+            )
+
+
+def test_matrices_that_do_not_fit_are_not_shared(toy):
+    bags, y = toy
+    with SharedWork(bags, 100.0) as work:
+        for model in (SIL(), MIKernelSVM()):
+            shared = clone(model).fit(work.bags[:20], y[:20])
+            plain = clone(model).fit(bags[:20], y[:20])
+            np.testing.assert_allclose(
+                shared.decision_function(work.bags), plain.decision_function(bags), atol=1e-10
+            )
+
+
+def test_copies_of_a_step_are_what_was_fitted(toy):
+    bags, y = toy
+    with SharedWork(bags, 1e8) as work:
+
+        def fit_transform(transformer, X, y, **settings):
+            return transformer.fit_transform(X, y), transformer
+
+        fit = work.cache(fit_transform)
+        made, step = fit(InstanceTransformer(StandardScaler()), work.bags[:20], y[:20])
+        again, same = fit(InstanceTransformer(StandardScaler()), work.bags[:20], y[:20])
+        assert same is step
+        assert made.segments[0] is again.segments[0]
+        assert step.transform(work.bags[20:]).segments[0] is made.segments[0]
+        np.testing.assert_array_equal(
+            step.transform(bags[20:]).instances, step.transform(work.bags[20:]).instances
+        )
+        _, other = fit(InstanceTransformer(StandardScaler()), work.bags[5:], y[5:])
+        assert other is not step
+        assert step.n_features_in_ == bags.n_features
+        assert type(pickle.loads(pickle.dumps(step))) is InstanceTransformer
+        assert not hasattr(clone(step), "transformer_")
+
+
+def test_cache_makes_a_value_once_and_forgets_the_oldest():
+    cache, made = Cache(1000.0), []
+
+    def value(name):
+        made.append(name)
+        return np.zeros(50)  # 400 bytes
+
+    barrier = threading.Barrier(4)
+
+    def ask():
+        barrier.wait()
+        cache.get("a", lambda: value("a"))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == ["a"]
+    dropped = []
+    cache.get("b", lambda: value("b"), drop=lambda _: dropped.append("b"))
+    cache.get("a", lambda: value("a"))
+    cache.get("c", lambda: value("c"))  # b was used least recently
+    assert dropped == ["b"]
+    assert cache.find("b") is None
+    assert made == ["a", "b", "c"]
+    with pytest.raises(ZeroDivisionError):
+        cache.get("d", lambda: 1 / 0)
+    assert cache.get("d", lambda: 5.0) == 5.0
