@@ -392,7 +392,7 @@ def test_bad_bags():
         hausdorff(metric, X, first, last, X, first, np.array([0, 4]))
     with pytest.raises(ValueError, match="same number of features"):
         nearest(metric, X, first, last, np.ones((2, 2)))
-    with pytest.raises(ValueError, match="Bag 1 must be a range"):
+    with pytest.raises(ValueError, match="Bag 1 of hausdorff must be a range"):
         hausdorff(metric, X, first, np.array([2, 5]))
     wide = InstanceMetric("mahalanobis", factor=np.eye(2))
     with pytest.raises(ValueError, match=r"nearest got instances of 3 features .* 2 rows"):

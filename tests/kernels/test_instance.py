@@ -119,6 +119,19 @@ def test_gaussian_of_close_rows_far_from_the_origin_is_at_most_one():
     np.testing.assert_array_equal(InstanceKernel("rbf", gamma=1.0).gram(A).diagonal(), 1.0)
 
 
+@pytest.mark.parametrize("left", ["dense", "csr"])
+@pytest.mark.parametrize("right", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gaussian_far_from_the_origin_is_exact_in_every_form(left, right, dtype):
+    forms = {"dense": np.asarray, "csr": sp.csr_array}
+    A = _data(60).astype(dtype)
+    A[:, 0] += 2000.0
+    wide = A.astype(np.float64)
+    expected = np.exp(-0.5 * ((wide[:, None] - wide[None]) ** 2).sum(axis=2))
+    gram = InstanceKernel("rbf", gamma=0.5).gram(forms[left](A), forms[right](A))
+    np.testing.assert_allclose(gram, expected, atol=1e-13 if dtype == np.float64 else 1e-6)
+
+
 def test_read_only_and_memory_mapped_input(tmp_path):
     A, B = _data(30), _data(20, seed=1)
     np.save(tmp_path / "rows.npy", A)

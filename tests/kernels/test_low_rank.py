@@ -312,6 +312,14 @@ def test_threads_do_not_change_a_bit(small_blocks, form, dtype):
         np.testing.assert_array_equal(one, three)
 
 
+def test_an_error_names_the_row_of_the_whole_matrix(small_blocks):
+    X = np.abs(_data(30))
+    found = pivoted_cholesky(InstanceKernel("chi2"), X, rank=3)
+    X[21, 2] = -0.5
+    with pytest.raises(ValueError, match=r"Got -0.5 in row 21, column 2"):
+        found.transform(X)
+
+
 def test_a_kernel_that_is_called(small_blocks):
     def called(a, b):
         return np.exp(-0.3 * ((a[:, None] - b[None]) ** 2).sum(-1))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import chi2_kernel, cosine_similarity, laplacian_kernel
 
+import bagwise.kernels._coordinates as coordinates
 import bagwise.kernels._formulas as formulas
 import bagwise.kernels._instance as instance
 import bagwise.kernels._rows as rows
@@ -51,7 +52,7 @@ def test_gram_is_that_of_scikit_learn(sides, name, gamma, sparse_loop):
     with (
         mock.patch.object(instance, "BLOCK", 5),
         mock.patch.object(rows, "_PASS_ENTRIES", 7),
-        mock.patch.object(formulas, "_DENSE_ENOUGH_TO_SUM", 2.0 if sparse_loop else -1.0),
+        mock.patch.object(coordinates, "_DENSE_ENOUGH", 2.0 if sparse_loop else -1.0),
     ):
         for left, right, given_left, given_right in ((A, B, a, b), (A, A, a, None)):
             gram = kernel.gram(given_left, given_right, n_threads=1)
@@ -81,15 +82,20 @@ def test_blocks_of_the_real_size(name, form, dtype):
         np.testing.assert_allclose(gram, expected, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "linear", "rbf"])
 @pytest.mark.parametrize("slice_terms", [1, 1000])
-def test_short_slices_do_not_change_a_bit(monkeypatch, name, slice_terms):
-    A, B = _data(150, 7, 1), _data(140, 7, 2)
+@pytest.mark.parametrize("density", [1.0, 0.1])
+def test_short_slices_do_not_change_a_bit(monkeypatch, name, slice_terms, density):
+    A, B = _data(150, 7, 1, density=density), _data(140, 7, 2, density=density)
     kernel = InstanceKernel(name, gamma=0.1)
     dense, sparse = kernel.gram(A, B), kernel.gram(sp.csr_array(A), sp.csr_array(B))
-    monkeypatch.setattr(formulas, "_SLICE_TERMS", slice_terms)
-    np.testing.assert_array_equal(kernel.gram(A, B), dense)
+    slices = []
+    for module in (coordinates, formulas):
+        monkeypatch.setattr(module, "_SLICE_TERMS", slice_terms)
+        monkeypatch.setattr(module, "checkpoint", lambda: slices.append(None))
     np.testing.assert_array_equal(kernel.gram(sp.csr_array(A), sp.csr_array(B)), sparse)
+    assert len(slices) > 1 or (density == 1.0 and name in ("cosine", "linear", "rbf"))
+    np.testing.assert_array_equal(kernel.gram(A, B), dense)
 
 
 @settings(max_examples=30)

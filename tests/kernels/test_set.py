@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import bagwise.kernels._instance as instance
 import bagwise.kernels._set as set_kernel
+import bagwise.kernels._sides as sides
 from bagwise.kernels import InstanceKernel, normalise_set_gram, set_gram, set_self
 
 KERNELS = [
@@ -26,6 +27,7 @@ def kernel_name(kernel):
 def blocks(request, monkeypatch):
     monkeypatch.setattr(instance, "BLOCK", request.param)
     monkeypatch.setattr(set_kernel, "BLOCK", request.param)
+    monkeypatch.setattr(sides, "BLOCK", request.param)
     monkeypatch.setattr(set_kernel, "_GROUP", request.param)
 
 
@@ -200,9 +202,9 @@ def test_memory_mapped_instances(tmp_path):
 
 def test_errors_say_what_is_wrong():
     kernel, X = InstanceKernel("rbf"), np.ones((5, 2))
-    with pytest.raises(ValueError, match=r"Bag 1 must be a range of the 5 rows. Got 3:6"):
+    with pytest.raises(ValueError, match=r"Bag 1 of set_gram must be a range .* Got 3:6"):
         set_gram(kernel, X, np.array([0, 3]), np.array([3, 6]))
-    with pytest.raises(ValueError, match="starts and stops must be lists of one length"):
+    with pytest.raises(ValueError, match="of set_gram must be lists of one length"):
         set_gram(kernel, X, np.array([0, 3]), np.array([3]))
     with pytest.raises(ValueError, match="needs y_starts and y_stops"):
         set_gram(kernel, X, np.array([0]), np.array([3]), X)
@@ -210,5 +212,5 @@ def test_errors_say_what_is_wrong():
         set_gram(
             kernel, X, np.array([0]), np.array([3]), np.ones((2, 3)), np.array([0]), np.array([2])
         )
-    with pytest.raises(ValueError, match=r"weights must have shape \(5,\). Got \(3,\)"):
+    with pytest.raises(ValueError, match=r"weights of set_self must have shape \(5,\). Got \(3,\)"):
         set_self(kernel, X, np.array([0]), np.array([3]), weights=np.ones(3))

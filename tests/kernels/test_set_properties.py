@@ -1,5 +1,6 @@
 """The set kernel on any layout of bags, against two loops over pairs of instances."""
 
+from contextlib import contextmanager
 from itertools import pairwise
 from unittest import mock
 
@@ -12,6 +13,7 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 
 import bagwise.kernels._instance as instance
 import bagwise.kernels._set as set_kernel
+import bagwise.kernels._sides as sides
 from bagwise.kernels import InstanceKernel, normalise_set_gram, set_gram, set_self
 
 KERNELS = {
@@ -25,11 +27,14 @@ KERNELS = {
 }
 
 
+@contextmanager
 def _small_blocks(block):
-    return (
+    with (
         mock.patch.object(instance, "BLOCK", block),
+        mock.patch.object(sides, "BLOCK", block),
         mock.patch.multiple(set_kernel, BLOCK=block, _GROUP=block),
-    )
+    ):
+        yield
 
 
 @st.composite
@@ -68,8 +73,7 @@ def test_bags_with_each_other(bags, block, name):
     X, starts, stops, weights = bags
     kernel, peer = KERNELS[name]
     expected = _loop(peer, *bags, *bags)
-    one, two = _small_blocks(block)
-    with one, two:
+    with _small_blocks(block):
         gram = set_gram(kernel, X, starts, stops, weights=weights, n_threads=1)
         inside = set_self(kernel, X, starts, stops, weights=weights, n_threads=1)
     unit = max(1.0, np.abs(expected).max())
@@ -84,8 +88,7 @@ def test_bags_with_others(bags, others, block, name):
     *other, y_weights = others
     kernel, peer = KERNELS[name]
     expected = _loop(peer, *bags, *others)
-    one, two = _small_blocks(block)
-    with one, two:
+    with _small_blocks(block):
         gram = set_gram(
             kernel, X, starts, stops, *other, weights=weights, y_weights=y_weights, n_threads=1
         )
@@ -100,8 +103,7 @@ def test_sparse_rows(bags, block, name, form):
         kernel = InstanceKernel(lambda A, B: (A @ B.T).toarray())
     expected = _loop(peer, *bags, *bags)
     unit = max(1.0, np.abs(expected).max())
-    one, two = _small_blocks(block)
-    with one, two:
+    with _small_blocks(block):
         gram = set_gram(kernel, form(X), starts, stops, weights=weights, n_threads=1)
         inside = set_self(kernel, form(X), starts, stops, weights=weights, n_threads=1)
     np.testing.assert_allclose(gram, expected, atol=1e-13 * unit)
@@ -115,8 +117,7 @@ def test_single_precision_is_summed_in_double(bags, block, name):
     kernel, peer = KERNELS[name]
     single = X.astype(np.float32)
     expected = _loop(peer, single.astype(float), *bags[1:], single.astype(float), *bags[1:])
-    one, two = _small_blocks(block)
-    with one, two:
+    with _small_blocks(block):
         gram = set_gram(kernel, single, starts, stops, weights=weights, n_threads=1)
         inside = set_self(kernel, single, starts, stops, weights=weights, n_threads=1)
     assert gram.dtype == inside.dtype == np.float64
@@ -130,8 +131,7 @@ def test_single_precision_is_summed_in_double(bags, block, name):
 def test_threads_do_not_change_a_bit(bags, others, block, name):
     kernel, _ = KERNELS[name]
     X, starts, stops, weights = bags
-    one, two = _small_blocks(block)
-    with one, two:
+    with _small_blocks(block):
         for other in ((), others[:3]):
             first = set_gram(kernel, X, starts, stops, *other, weights=weights, n_threads=1)
             for n_threads in (2, 4):
@@ -153,8 +153,7 @@ def test_normalised_kernels_are_positive_semi_definite(bags, block, name):
     starts, stops = starts[filled], stops[filled]
     X = X + 0.5  # so that no bag sums to 0
     kernel, _ = KERNELS[name]
-    one, two = _small_blocks(block)
-    with one, two:
+    with _small_blocks(block):
         gram = set_gram(kernel, X, starts, stops, n_threads=1)
         norms = np.sqrt(set_self(kernel, X, starts, stops, n_threads=1))
     sizes = (stops - starts).astype(float)
@@ -189,20 +188,20 @@ def test_no_bags(name):
 @pytest.mark.parametrize(
     ("starts", "stops", "message"),
     [
-        ([-1], [2], "Bag 0 must be a range of the 5 rows. Got -1:2"),
-        ([0, 3], [2, 1], "Bag 1 must be a range of the 5 rows. Got 3:1"),
-        ([[0]], [[2]], "starts and stops must be lists of one length"),
+        ([-1], [2], "Bag 0 of {name} must be a range of the 5 rows. Got -1:2"),
+        ([0, 3], [2, 1], "Bag 1 of {name} must be a range of the 5 rows. Got 3:1"),
+        ([[0]], [[2]], "starts and stops of {name} must be lists of one length"),
     ],
 )
 @pytest.mark.parametrize("function", [set_gram, set_self])
 def test_ranges_outside_of_the_rows_are_refused(function, starts, stops, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message.format(name=function.__name__)):
         function(InstanceKernel("rbf"), np.ones((5, 2)), np.array(starts), np.array(stops))
 
 
 def test_weights_of_the_other_side_are_checked():
     X, starts, stops = np.ones((5, 2)), np.array([0]), np.array([5])
-    with pytest.raises(ValueError, match=r"weights must have shape \(5,\). Got \(2,\)"):
+    with pytest.raises(ValueError, match=r"weights of set_gram must have shape \(5,\). Got \(2,\)"):
         set_gram(InstanceKernel("rbf"), X, starts, stops, X, starts, stops, y_weights=np.ones(2))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bagwise.solvers._assignment_search as assignment_search
+import bagwise.solvers._block_gram as block_gram
 from bagwise._threads import ordered_map
 from bagwise.solvers import Status, solve_qp
 from bagwise.solvers._assignment_kernels import ascend, begin_values, enumerate_forms
@@ -249,6 +250,34 @@ def test_singletons_are_one_simplex_dual():
     np.testing.assert_allclose(result.b, alone.b, atol=1e-14)
     assert result.gap_is_proven
     assert result.gap <= 1e-9 * abs(result.objective)
+
+
+def test_many_singletons_and_a_few_choices_are_enumerated():
+    problem = _toy(sizes=(1,) * 40 + (2,) + (1,) * 40 + (3, 2), n_fixed=30)
+    result = _run(problem, SimplexDualInner(_signs(problem), 0.1), tol=1e-8)
+    assert result.status == Status.CONVERGED
+    assert result.gap_is_proven
+    b = result.b
+    forms = [b @ K @ b for K in _grams(problem)]
+    value = -0.5 * (0.1 * b @ b + max(forms))  # at these factors, over all assignments
+    assert result.objective == pytest.approx(value, rel=1e-7)
+    alone = _toy(sizes=(1,) * 100)
+    result = _run(alone, SimplexDualInner(_signs(alone), 0.1))
+    assert result.n_iter == 1
+    assert result.status == Status.CONVERGED
+
+
+def test_reused_factor_gives_the_same(monkeypatch):
+    problem = _toy(3, sizes=(4,) * 12, n_fixed=60)
+    inner = SimplexDualInner(_signs(problem), 0.5)
+    expected = _run(problem, inner, tol=1e-7)
+    monkeypatch.setattr(block_gram, "_DENSE", 20)
+    monkeypatch.setattr(block_gram, "_TILE", 16)
+    result = _run(problem, inner, tol=1e-7)
+    assert result.status == Status.CONVERGED
+    assert result.objective == pytest.approx(expected.objective, rel=3e-7)
+    monkeypatch.setenv("BAGWISE_NUM_THREADS", "1")
+    np.testing.assert_array_equal(_run(problem, inner, tol=1e-7).b, result.b)
 
 
 @pytest.mark.parametrize("start", ["mean", "first", "two"])

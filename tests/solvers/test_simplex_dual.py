@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 import quadprog
 
+import bagwise.solvers._block_gram as block_gram
 import bagwise.solvers._simplex_dual as simplex_dual
 from bagwise._threads import ordered_map
 from bagwise.solvers import Status, solve_qp
 from bagwise.solvers._block_gram import BlockGram
-from bagwise.solvers._simplex_dual import (
-    SimplexDualInner,
-    minimize_on_simplex,
-    solve_simplex_dual,
-)
+from bagwise.solvers._simplex_dual import SimplexDualInner, solve_simplex_dual
+from bagwise.solvers._small_simplex import minimize_on_simplex
 
 
 def _problem(n=60, *, cost=10.0, d=3, shift=0.5, seed=0):
@@ -81,6 +79,70 @@ def test_equals_quadprog(name):
     assert result.status == Status.CONVERGED
     assert result.objective == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(result.x, x, atol=1e-6 * x.max())
+
+
+@pytest.mark.parametrize("name", ["hard", "larger", "linear", "duplicates", "zero rows"])
+def test_reused_factor_gives_the_same(name, monkeypatch):
+    gram, sign, ridge = ZOO[name]()
+    expected = solve_simplex_dual(gram, sign, ridge)
+    monkeypatch.setattr(block_gram, "_DENSE", 5)
+    monkeypatch.setattr(block_gram, "_TILE", 16)
+    result = solve_simplex_dual(gram, sign, ridge)
+    assert result.status == Status.CONVERGED
+    assert result.objective == pytest.approx(expected.objective, rel=1e-9)
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-6 * expected.x.max())
+
+
+def _separable(n=80, d=4):
+    rng = np.random.default_rng(0)
+    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(n, d)) + 3.0 * sign[:, None]
+    return X, sign
+
+
+@pytest.mark.parametrize("cost", [1e8, 1e12, 1e15, 1e30])
+@pytest.mark.parametrize("n", [20, 80, 400])
+def test_costs_next_to_infinite_give_the_point_nearest_to_zero(n, cost):
+    X, sign = _separable(n)
+    result = solve_simplex_dual(X @ X.T, sign, 1.0 / cost)
+    rows = np.c_[X * sign[:, None]]  # min |w|^2 / 2 with margin 1; the distance to 0 is 1 / |w|
+    w = solve_qp(np.eye(X.shape[1]), np.zeros(X.shape[1]), -rows, -np.ones(n), tol=1e-10).x
+    assert result.status == Status.CONVERGED
+    assert result.objective == pytest.approx(0.5 / (w @ w), rel=1e-6)
+
+
+@pytest.mark.parametrize("cost", [1e9, 1e15, 1e30])
+@pytest.mark.parametrize("n", [20, 80, 400])
+def test_rows_that_contradict_at_costs_beyond_rounding_end_with_a_true_residual(n, cost):
+    X, sign = _separable(n)
+    sign[::3] *= -1.0
+    gram = X @ X.T
+    result = solve_simplex_dual(gram, sign, 1.0 / cost)
+    assert result.status == Status.STALLED
+    assert result.x.min() >= 0.0
+    assert result.x.sum() == pytest.approx(1.0)
+    slope = _form(gram, sign, np.full(n, 1.0 / cost)) @ result.x
+    np.testing.assert_allclose(
+        result.gap, result.x @ slope - slope.min(), rtol=1e-6, atol=1e-13 * gram.max()
+    )
+    assert result.residual == pytest.approx(result.gap / result.objective)
+    assert 0.0 < result.objective < 1e-3
+
+
+def test_reuse_from_problem_to_problem(monkeypatch):
+    monkeypatch.setattr(block_gram, "_DENSE", 5)
+    monkeypatch.setattr(block_gram, "_TILE", 16)
+    gram, sign, ridge = _problem(n=100)
+    fixed, inner, like = gram[4:, 4:].copy(), SimplexDualInner(sign, ridge), None
+    for share in (1.0, 0.9, 0.5, 0.1):
+        blocks = BlockGram(gram[:4, :4] * share**2, gram[:4, 4:] * share, fixed)
+        like = inner.solve(blocks, like)
+        alone = solve_simplex_dual(blocks.dense(), sign, ridge)
+        assert like.status == Status.CONVERGED
+        assert like.objective == pytest.approx(alone.objective, rel=1e-9)
+        np.testing.assert_allclose(like.decision, blocks.dense() @ like.b, atol=1e-13)
+        rows = np.random.default_rng(0).normal(size=(3, 100))
+        np.testing.assert_allclose(like.curvature(rows), alone.curvature(rows), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ZOO)

@@ -159,6 +159,16 @@ def test_edges(normalization, kernel, layout):
     )
 
 
+@pytest.mark.parametrize("normalization", ["feature_space", "parts"])
+def test_linear_kernel_with_edges_takes_the_steps_that_it_needs(normalization):
+    """Single steps on a matrix, not sweeps over features: a thousand may be too few."""
+    bags, y = make_toy_bags(60, kind="close")
+    model = MIGraphSVM(1000.0, graph="edges", kernel="linear", normalization=normalization)
+    model.fit(bags, y)
+    assert model.n_iter_ > 1000
+    assert model.result_.relative_gap < 1e-6
+
+
 @pytest.mark.parametrize("options", [*LINKS, {"edge_gamma": 10.0}, {"max_edges": 3}], ids=repr)
 def test_links_of_edges(options):
     assert_svm_of(

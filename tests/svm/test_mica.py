@@ -206,6 +206,31 @@ def test_ties_are_broken_by_content(seed):
     np.testing.assert_allclose(repeated.decision_function(X), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "precomputed"])
+def test_instances_that_all_score_the_same_are_chosen_by_content(kernel):
+    """The first programme has no weights here: every instance is as good as the others."""
+    bags, y = make_toy_bags(30, n_classes=3, kind="close", max_size=5)
+    y = y == 1
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 3, 30)
+    C = 1.0 if kernel == "linear" else 3.0
+
+    def fit(some, labels, weight=None):
+        some = Bags.from_list(list(some))
+        if kernel == "precomputed":
+            some = Bags(instance_kernel(*(some.instances,) * 2, "rbf", gamma=0.3), some.offsets)
+        return MICA(C=C, kernel=kernel).fit(some, labels, sample_weight=weight).result_
+
+    plain = fit(bags, y)
+    assert plain.history[0] == pytest.approx(2.0 * C * y.sum())
+    assert plain.objective < 0.95 * plain.history[0]
+    shuffled = fit([rng.permutation(bag) for bag in bags], y)
+    assert shuffled.objective == pytest.approx(plain.objective, rel=1e-9)
+    twice = np.repeat(np.arange(30), weight)
+    repeated = fit([bags[i] for i in twice], y[twice])
+    assert fit(bags, y, weight).objective == pytest.approx(repeated.objective, rel=1e-9)
+
+
 def test_finds_the_key_instances_of_toy_bags():
     bags, y = make_toy_bags(60, kind="witness", max_size=6)
     model = MICA(C=10.0).fit(bags[:40], y[:40])

@@ -261,6 +261,12 @@ def test_threshold_of_bags_that_cannot_be_told_apart():
     assert best_threshold(almost, sign, np.array([5.0, 1.0, 1.0]), 1e-5) == pytest.approx(1.0)
 
 
+def test_threshold_beyond_all_scores_needs_no_resolution():
+    scores, sign = np.array([0.0, 0.5, 1.0]), np.array([1.0, -1.0, -1.0])
+    assert best_threshold(scores, sign, np.ones(3), 5.0) == 2.0
+    assert best_threshold(scores, -sign, np.ones(3), 5.0) == -1.0
+
+
 def test_stmil_threshold_is_the_best_one_for_its_training_bags():
     bags, y = toy(40, "close", max_size=6)
     model = STMIL(C=10.0, gamma=0.05).fit(bags, y)
@@ -325,6 +331,18 @@ def test_share_is_weighted_and_keeps_equal_scores_together():
 
 
 # ------------------------------------------------------------------------------------ all three
+
+
+@pytest.mark.parametrize("cls", [SMIL, STMIL, SBMIL])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_of_weight_zero_is_not_there(cls, n_classes):
+    bags, y = toy(30, n_classes=n_classes)
+    for label in range(n_classes):
+        model = cls(class_weight={label: 0.0}).fit(bags, y)
+        assert model.result_.converged
+        scores = model.decision_function(bags)
+        against = scores[:, label] if n_classes > 2 else (2 * label - 1) * scores
+        assert (against < 0).all()
 
 
 @pytest.mark.parametrize("cls", [SMIL, STMIL, SBMIL])

@@ -33,9 +33,14 @@ def find_model(name: str, kind: str | None = None) -> type[Any]:
     if not known:
         msg = f"no {kind} comes with this version of bagwise."
         raise CommandError(msg, code="model", where="--model")
-    for candidate, cls in known.items():
-        if candidate.lower() == name.lower():
-            return cls
+    if name in known:
+        return known[name]
+    alike = [candidate for candidate in known if candidate.lower() == name.lower()]
+    if len(alike) == 1:
+        return known[alike[0]]
+    if alike:
+        msg = f"{name!r} may be {' or '.join(alike)}: these are two methods, mind the capitals."
+        raise CommandError(msg, code="model", where="--model")
     others = models_of(None)
     if kind is not None and name.lower() in map(str.lower, others):
         msg = f"{name} is no {kind}. Known: {', '.join(known)}."

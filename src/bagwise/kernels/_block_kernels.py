@@ -47,7 +47,7 @@ def sparse_products(
 
 
 @compiled
-def coordinate_sums(
+def dense_coordinate_sums(
     a: NDArray[Any],
     b: NDArray[Any],
     chi2: bool,
@@ -130,7 +130,7 @@ def sparse_coordinate_sums(
     chi2: bool,
     out: NDArray[Any],
 ) -> None:
-    """Write the sums of `coordinate_sums` for CSR rows and rows that are given by columns (CSC).
+    """Do what `dense_coordinate_sums` does for CSR rows and rows that are given by columns (CSC).
 
     A coordinate in which one row is 0 adds the absolute value of the other, so the sums of these,
     ``left`` and ``right``, are right up to the coordinates where neither is 0.

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.kernels._instance import BLOCK, slices, tiles
+from bagwise.kernels._instance import tiles
+from bagwise.kernels._rows import BLOCK, slices
 
 _EXACT_ROWS = 1500  # above, eigenvalues are estimated
 _MAX_STEPS = 300

@@ -10,17 +10,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.kernels._instance import (
+from bagwise.kernels._metrics import InstanceMetric
+from bagwise.kernels._rows import (
     BLOCK,
     Matrix,
     check_widths,
     common_dtype,
     converted,
+    row_lengths,
     slices,
-    squared_norms,
 )
-from bagwise.kernels._metrics import InstanceMetric
-from bagwise.kernels._set import _Side
+from bagwise.kernels._sides import Side
 
 #: Blocks side by side that one task works through with one buffer.
 _STRIP = 8
@@ -34,7 +34,7 @@ class Rows:
     """Bags on one side with all that blocks of distances need to know of their rows."""
 
     metric: InstanceMetric
-    side: _Side
+    side: Side
     dtype: "np.dtype[Any]"
     dense: bool
     origin: NDArray[Any] | None  # taken from each row
@@ -45,7 +45,7 @@ class Rows:
     def of(
         cls,
         metric: InstanceMetric,
-        side: _Side,
+        side: Side,
         dtype: "np.dtype[Any]",
         *,
         dense: bool,
@@ -56,7 +56,7 @@ class Rows:
             length = np.empty(side.length)
             for rows in slices(side.length, BLOCK):
                 checkpoint()
-                length[rows] = _lengths(side.matrix[side.index(rows)])
+                length[rows] = row_lengths(side.matrix[side.index(rows)])
             length[length == 0.0] = 1.0
             with np.errstate(over="ignore"):
                 scale = (1.0 / length).astype(dtype)
@@ -109,12 +109,12 @@ def prepare(
     n_threads: int | None,
 ) -> tuple[Rows, Rows]:
     """Check the input and return both sides; one object twice if there is no other side."""
-    sides = [_Side.of(X, starts, stops, None)]
+    sides = [Side.of(caller, X, starts, stops, None)]
     if Y is not None:
         if y_starts is None or y_stops is None:
             msg = f"{caller} needs y_starts and y_stops to know the bags of Y. Got None."
             raise ValueError(msg)
-        sides.append(_Side.of(Y, y_starts, y_stops, None))
+        sides.append(Side.of(caller, Y, y_starts, y_stops, None))
         check_widths(sides[0].matrix, sides[1].matrix)
     for name, side in zip("XY", sides, strict=False):
         empty = np.flatnonzero(side.starts == side.stops)
@@ -147,10 +147,10 @@ def _check_norms(caller: str, name: str, rows: Rows) -> None:
 def _mapped(
     caller: str,
     factor: NDArray[np.float64],
-    side: _Side,
+    side: Side,
     dtype: "np.dtype[Any]",
     n_threads: int | None,
-) -> _Side:
+) -> Side:
     """Return the bags with all their rows multiplied by a factor."""
     if factor.shape[0] != side.matrix.shape[1]:
         msg = (
@@ -168,32 +168,10 @@ def _mapped(
 
     for _ in ordered_map(fill, slices(side.length, BLOCK), n_threads=n_threads):
         pass
-    return _Side(out, side.offsets[:-1], side.offsets[1:], None, side.offsets)
+    return Side(out, side.offsets[:-1], side.offsets[1:], None, side.offsets)
 
 
-def _lengths(block: Matrix) -> NDArray[np.float64]:
-    """Return the lengths of rows, also of those whose squares are beyond the range of a float."""
-    if sp.issparse(block):
-        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        entries = np.abs(block.data.astype(np.float64))
-        peak = np.zeros(block.shape[0])
-        np.maximum.at(peak, row, entries)
-        peak[peak == 0.0] = 1.0
-        with np.errstate(invalid="ignore"):
-            entries = (entries / peak[row]) ** 2
-        squares = np.bincount(row, entries, block.shape[0]).astype(np.float64, copy=False)
-    else:
-        entries = np.abs(block.astype(np.float64))
-        peak = entries.max(axis=1, initial=0.0)
-        peak[peak == 0.0] = 1.0
-        with np.errstate(invalid="ignore"):
-            entries /= peak[:, None]
-        squares = squared_norms(entries)
-    out: NDArray[np.float64] = peak * np.sqrt(squares)
-    return out
-
-
-def _mean(side: _Side, dtype: "np.dtype[Any]") -> NDArray[Any] | None:
+def _mean(side: Side, dtype: "np.dtype[Any]") -> NDArray[Any] | None:
     """Return the mean of all rows; None if it is so large that a row must be to blame."""
     total = np.zeros(side.matrix.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):

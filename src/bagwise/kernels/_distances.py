@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._distance_blocks import Rows, Strip, blocks, prepare, span, strips
-from bagwise.kernels._instance import Matrix, canonical_rows, tiles
+from bagwise.kernels._instance import tiles
 from bagwise.kernels._metrics import SHARE, InstanceMetric
+from bagwise.kernels._rows import Matrix, canonical_rows
 
 #: Distances that differ by no more than this many roundings of the norms count as tied.
 _TIE = 32

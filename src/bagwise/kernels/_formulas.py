@@ -9,7 +9,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
-from bagwise.kernels._rows import Matrix, row_passes, slices, squared_norms
+from bagwise.kernels._coordinates import coordinate_sums
+from bagwise.kernels._rows import (
+    Matrix,
+    density,
+    row_lengths,
+    row_passes,
+    scaled,
+    slices,
+    squared_norms,
+)
 
 if TYPE_CHECKING:
     from bagwise.kernels._instance import InstanceKernel
@@ -18,9 +27,7 @@ KernelFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
 Rows: TypeAlias = slice | NDArray[np.int64]
 
 _DENSE_ENOUGH = 0.15  # of the entries of a sparse block: from here on a dense product is faster
-_DENSE_ENOUGH_TO_SUM = 0.3  # likewise for sums over coordinates
-_SLICE_TERMS = 1 << 26  # terms of sums over coordinates in one compiled call: 5 to 20 ms
-_SUM_COLUMNS = 64  # sums over coordinates run along so many columns at once
+_SLICE_TERMS = 1 << 25  # terms of sparse products in one compiled call: 20 ms at most
 
 # A Gaussian of norms and products is wrong by about eps * gamma * |x|^2. Rows are moved to the
 # origin if the centre's part of that is above the first number, and if the centre's squared norm
@@ -64,16 +71,19 @@ def _products(
     right: NDArray[Any],
     out: NDArray[Any],
 ) -> None:
-    if sp.issparse(a) and sp.issparse(b) and min(_density(a), _density(b)) > _DENSE_ENOUGH:
-        np.matmul(a.toarray(), b.toarray().T, out=out)
-    elif sp.issparse(a) and sp.issparse(b):
+    if _are_sparse(a, b):
         from bagwise.kernels._block_kernels import sparse_products
 
         by_column = b.tocsc()
-        sparse_products(
-            a.indptr, a.indices, a.data,
-            by_column.indptr, by_column.indices, by_column.data, out,
-        )  # fmt: skip
+        terms = (1 + a.nnz // max(1, a.shape[0])) * max(1, b.shape[0])  # of a row, at most
+        for rows in slices(a.shape[0], max(1, _SLICE_TERMS // terms)):
+            checkpoint()
+            sparse_products(
+                a.indptr[rows.start : rows.stop + 1], a.indices, a.data,
+                by_column.indptr, by_column.indices, by_column.data, out[rows],
+            )  # fmt: skip
+    elif sp.issparse(a) and sp.issparse(b):
+        np.matmul(a.toarray(), b.toarray().T, out=out)
     elif sp.issparse(a):
         out[:] = a @ b.T
     elif sp.issparse(b):
@@ -82,8 +92,10 @@ def _products(
         np.matmul(a, b.T, out=out)
 
 
-def _density(block: Matrix) -> float:
-    return float(block.nnz / max(1, block.shape[0] * block.shape[1]))
+def _are_sparse(a: Matrix, b: Matrix) -> bool:
+    """Tell whether both blocks are CSR, and one so sparse that dense products take longer."""
+    both = sp.issparse(a) and sp.issparse(b)
+    return both and min(density(a), density(b)) <= _DENSE_ENOUGH
 
 
 def _poly(
@@ -124,32 +136,7 @@ def _cosine(
     out: NDArray[Any],
 ) -> None:
     # Rows are scaled before the product and not after it: there it could overflow.
-    _products(kernel, _scaled(a, left), _scaled(b, right), left, right, out)
-
-
-def _scaled(block: Matrix, norms: NDArray[Any]) -> Matrix:
-    """Return rows divided by their norms; rows of zeros stay."""
-    norms = np.where(norms == 0, norms.dtype.type(1), norms)
-    if not sp.issparse(block):
-        return block / norms[:, None]
-    data = block.data / np.repeat(norms, np.diff(block.indptr))
-    return type(block)((data, block.indices, block.indptr), shape=block.shape)
-
-
-def _lengths(A: Matrix, rows: Rows) -> NDArray[np.float64]:
-    """Return the Euclidean norms of rows, also where their squares do not fit a float."""
-    with np.errstate(over="ignore", under="ignore"):
-        squares = squared_norms(A)
-    out = np.sqrt(squares)
-    doubtful = np.flatnonzero(~((squares > 1e-280) & (squares < 1e280)))
-    if doubtful.size and A.shape[1]:
-        picked = A[doubtful].astype(np.float64)
-        largest = abs(picked).max(axis=1)
-        largest = largest.toarray().ravel() if sp.issparse(largest) else largest
-        usable = np.isfinite(largest) & (largest > 0)
-        picked, largest = picked[usable], largest[usable]
-        out[doubtful[usable]] = largest * np.sqrt(squared_norms(_scaled(picked, largest)))
-    return out
+    _products(kernel, scaled(a, left), scaled(b, right), left, right, out)
 
 
 def _rbf(
@@ -176,23 +163,23 @@ def _centre(gamma: float, a: Matrix, b: Matrix, right: NDArray[Any]) -> NDArray[
     """Return the mean of the rows of ``b`` if products about it are more exact.
 
     Rows of ``a`` do not matter: those far from the centre are about as far from all of ``b``, so
-    that the error is small beside the distance.
+    that the error is small beside the distance. Blocks that stay sparse cannot be moved.
     """
-    if sp.issparse(a) or sp.issparse(b) or not len(b):
+    if _are_sparse(a, b) or not b.shape[0]:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         norm = right.mean(dtype=np.float64)
         if not gamma * norm > _CENTRE_EXPONENT:  # and so is the norm of the mean
             return None
-        centre: NDArray[Any] = b.mean(axis=0)
+        centre = np.asarray(b.mean(axis=0), right.dtype).ravel()
         part = np.square(centre, dtype=np.float64).sum()
         far = gamma * part > _CENTRE_EXPONENT and part > _CENTRE_RATIO * (norm - part)
     return centre if far else None
 
 
-def _moved(rows: NDArray[Any], centre: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return rows relative to a centre, and their squared norms."""
-    moved = rows - centre
+def _moved(rows: Matrix, centre: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return rows relative to a centre, dense, and their squared norms."""
+    moved = (rows.toarray() if sp.issparse(rows) else rows) - centre
     return moved, squared_norms(moved).astype(rows.dtype, copy=False)
 
 
@@ -204,7 +191,7 @@ def _laplacian(
     right: NDArray[Any],
     out: NDArray[Any],
 ) -> None:
-    _coordinate_sums(a, b, out, chi2=False)
+    coordinate_sums(a, b, out, chi2=False)
     out *= -kernel.gamma
     np.exp(out, out=out)
 
@@ -217,55 +204,9 @@ def _chi2(
     right: NDArray[Any],
     out: NDArray[Any],
 ) -> None:
-    _coordinate_sums(a, b, out, chi2=True)
+    coordinate_sums(a, b, out, chi2=True)
     out *= -kernel.gamma
     np.exp(out, out=out)
-
-
-def _coordinate_sums(a: Matrix, b: Matrix, out: NDArray[Any], *, chi2: bool) -> None:
-    """Write the distances that no matrix product gives: absolute or chi-squared differences."""
-    both = sp.issparse(a) and sp.issparse(b)
-    if both and min(_density(a), _density(b)) <= _DENSE_ENOUGH_TO_SUM:
-        _sparse_sums(a, b, out, chi2=chi2)
-        return
-    a, b = _writable(a), _writable(b)
-    if len(b) < min(len(a), _SUM_COLUMNS):  # the loop runs along the longer side
-        turned = np.empty((len(b), len(a)), out.dtype)
-        _dense_sums(b, a, turned, chi2=chi2)
-        out[:] = turned.T
-    else:
-        _dense_sums(a, b, out, chi2=chi2)
-
-
-def _writable(block: Matrix) -> NDArray[Any]:
-    """Return a dense block that is not read-only: compiled code would be compiled anew for that."""
-    dense: NDArray[Any] = block.toarray() if sp.issparse(block) else block
-    return dense if dense.flags.writeable else dense.copy()
-
-
-def _dense_sums(a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], *, chi2: bool) -> None:
-    from bagwise.kernels._block_kernels import coordinate_sums
-
-    rows_at_once = max(1, _SLICE_TERMS // max(1, _SUM_COLUMNS * a.shape[1]))
-    tiles_at_once = max(1, rows_at_once // max(1, len(a)))
-    for columns in slices(len(b), tiles_at_once * _SUM_COLUMNS):
-        for rows in slices(len(a), rows_at_once):
-            checkpoint()
-            coordinate_sums(a[rows], b[columns], chi2, out, rows.start, columns.start)
-
-
-def _sparse_sums(a: Matrix, b: Matrix, out: NDArray[Any], *, chi2: bool) -> None:
-    from bagwise.kernels._block_kernels import sparse_coordinate_sums
-
-    left, right = (abs(side.astype(np.float64)).sum(axis=1) for side in (a, b))
-    left, right = np.asarray(left).ravel(), np.asarray(right).ravel()
-    by_column = b.tocsc()
-    for rows in slices(a.shape[0], max(1, _SLICE_TERMS // max(1, b.shape[0] + b.nnz))):
-        checkpoint()
-        sparse_coordinate_sums(
-            a.indptr[rows.start : rows.stop + 1], a.indices, a.data, left[rows],
-            by_column.indptr, by_column.indices, by_column.data, right, chi2, out[rows],
-        )  # fmt: skip
 
 
 def _refuse_negative(A: Matrix, rows: Rows) -> NDArray[np.float64]:
@@ -301,8 +242,8 @@ FORMULAS: dict[str, Formula] = {
     "chi2": Formula(_chi2, _ones, _refuse_negative),
     "cosine": Formula(
         _cosine,
-        lambda kernel, A: np.where(_lengths(A, slice(0, None)) == 0, 0.0, 1.0),
-        _lengths,
+        lambda kernel, A: np.where(row_lengths(A) == 0, 0.0, 1.0),
+        lambda A, rows: row_lengths(A),
     ),
     "laplacian": Formula(_laplacian, _ones),
     "linear": Formula(_products, lambda kernel, A: squared_norms(A)),

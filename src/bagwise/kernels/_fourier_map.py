@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._threads import ordered_map
-from bagwise.kernels._instance import BLOCK, InstanceKernel
-from bagwise.kernels._rows import Matrix, canonical_rows, common_dtype, converted, slices
+from bagwise.kernels._instance import InstanceKernel
+from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, common_dtype, converted, slices
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._threads import ordered_map
-from bagwise.kernels._instance import InstanceKernel, Matrix
+from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._pairs import PairDistances, Pieces
+from bagwise.kernels._rows import Matrix
 from bagwise.kernels._set import normalise_set_gram, set_gram, set_self
 
 _DIGITS = 10  # of edge features that are compared where edges of one length compete

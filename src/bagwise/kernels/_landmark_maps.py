@@ -13,8 +13,9 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.kernels._instance import BLOCK, InstanceKernel
+from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import (
+    BLOCK,
     Matrix,
     canonical_rows,
     check_widths,
@@ -101,7 +102,7 @@ class LandmarkMap:
 
         def fill(rows: slice) -> None:
             a = converted(X[rows], dtype)
-            left = self.kernel.norms(a, dtype)
+            left = self.kernel.norms(a, dtype, rows)
             features = np.zeros((a.shape[0], self.rank), dtype)
             for columns in slices(len(projection), BLOCK):
                 checkpoint()
@@ -338,7 +339,8 @@ class _GreedyFactor:
         if count >= n_rows:
             return np.arange(n_rows), -np.inf
         order = np.argpartition(-self.residual, count)
-        first = self._worst(self.residual, self.lengths)  # with ties it need not be among the others
+        # With ties it need not be among the others.
+        first = self._worst(self.residual, self.lengths)
         return np.union1d(order[:count], [first]), float(self.residual[order[count]])
 
     def _worst(self, residual: NDArray[np.float64], lengths: NDArray[np.float64]) -> int:

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
-from bagwise.kernels._formulas import _coordinate_sums
-from bagwise.kernels._instance import InstanceKernel, Matrix, slices, squared_norms
+from bagwise.kernels._coordinates import coordinate_sums
+from bagwise.kernels._instance import InstanceKernel
+from bagwise.kernels._rows import Matrix, slices, squared_norms
 
 MetricFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
 
@@ -138,7 +139,7 @@ def _squared(
 def _cityblock(
     a: Matrix, b: Matrix, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]
 ) -> None:
-    _coordinate_sums(a, b, out, chi2=False)
+    coordinate_sums(a, b, out, chi2=False)
 
 
 def _absolute_sums(A: Matrix) -> NDArray[np.float64]:

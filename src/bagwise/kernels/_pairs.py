@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._threads import ordered_map
-from bagwise.bags._matrix import as_matrix
-from bagwise.kernels._instance import Matrix
+from bagwise.kernels._rows import Matrix, canonical_rows, common_dtype, converted
 
 _PAIRS = 1 << 20  # pairs of instances whose distances are held at a time
 _WORK = 1 << 27  # features that are compared at a time: about 30 ms
@@ -69,7 +68,8 @@ class PairDistances:
         include_self_pairs: bool,
     ) -> "PairDistances":
         """Check the arguments of ``function``."""
-        X = as_matrix(X)
+        X = canonical_rows(X)
+        X = converted(X, common_dtype(X))
         starts, stops = np.asarray(starts, np.int64), np.asarray(stops, np.int64)
         if starts.shape != stops.shape or starts.ndim != 1:
             msg = (

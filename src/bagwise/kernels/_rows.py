@@ -12,6 +12,10 @@ from bagwise._threads import checkpoint
 #: Rows of instances: a dense array (also memory-mapped and read-only) or a CSR matrix.
 Matrix: TypeAlias = Any
 
+#: Rows and columns of a block. The grid depends on shapes alone, so the bits of a result do not
+#: depend on the number of threads.
+BLOCK = 512
+
 _PASS_ENTRIES = 1 << 18  # entries that one step of a pass over all instances looks at
 
 
@@ -82,6 +86,36 @@ def squared_norms(A: Matrix) -> NDArray[np.float64]:
     out = np.empty(A.shape[0])
     for rows in row_passes(A):
         out[rows] = row_moments(A[rows], 0.0)[1]
+    return out
+
+
+def density(block: Matrix) -> float:
+    """Return which share of the entries of a sparse block is stored."""
+    return float(block.nnz / max(1, block.shape[0] * block.shape[1]))
+
+
+def scaled(block: Matrix, norms: NDArray[Any]) -> Matrix:
+    """Return rows divided by their norms; rows of zeros stay."""
+    norms = np.where(norms == 0, norms.dtype.type(1), norms)
+    if not sp.issparse(block):
+        return block / norms[:, None]
+    data = block.data / np.repeat(norms, np.diff(block.indptr))
+    return type(block)((data, block.indices, block.indptr), shape=block.shape)
+
+
+def row_lengths(A: Matrix) -> NDArray[np.float64]:
+    """Return the Euclidean norms of rows, also where their squares do not fit a float."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = squared_norms(A)
+    out = np.sqrt(squares)
+    doubtful = np.flatnonzero(~((squares > 1e-280) & (squares < 1e280)))
+    if doubtful.size and A.shape[1]:
+        picked = A[doubtful].astype(np.float64)
+        largest = abs(picked).max(axis=1)
+        largest = largest.toarray().ravel() if sp.issparse(largest) else largest
+        usable = np.isfinite(largest) & (largest > 0)
+        picked, largest = picked[usable], largest[usable]
+        out[doubtful[usable]] = largest * np.sqrt(squared_norms(scaled(picked, largest)))
     return out
 
 

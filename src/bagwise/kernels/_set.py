@@ -4,27 +4,15 @@ Divided by the sizes of the bags (or by their norms) it is the normalised set ke
 Flach, Kowalczyk and Smola (2002).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.kernels._instance import (
-    BLOCK,
-    InstanceKernel,
-    Matrix,
-    canonical_rows,
-    check_widths,
-    common_dtype,
-    converted,
-    mirror,
-    slices,
-    tiles,
-)
+from bagwise.kernels._instance import InstanceKernel, mirror, tiles
+from bagwise.kernels._rows import BLOCK, Matrix, check_widths, common_dtype, converted, slices
+from bagwise.kernels._sides import Side
 
 #: Rows of neighbouring bags that share a block when only the sums inside bags are wanted.
 _GROUP = 128
@@ -70,14 +58,14 @@ def set_gram(
     ndarray of shape (n_bags, n_y_bags)
         Sums in double precision, whatever the precision of the instances.
     """
-    left = _Side.of(X, starts, stops, weights)
+    left = Side.of("set_gram", X, starts, stops, weights)
     if Y is None:
         right = left
     elif y_starts is None or y_stops is None:
         msg = "set_gram needs y_starts and y_stops to know the bags of Y. Got None."
         raise ValueError(msg)
     else:
-        right = _Side.of(Y, y_starts, y_stops, y_weights)
+        right = Side.of("set_gram", Y, y_starts, y_stops, y_weights)
         check_widths(left.matrix, right.matrix)
     if kernel.name == "linear":
         sums = left.feature_sums()
@@ -100,7 +88,7 @@ def set_self(
 
     Parameters are those of `set_gram`.
     """
-    side = _Side.of(X, starts, stops, weights)
+    side = Side.of("set_self", X, starts, stops, weights)
     if kernel.name == "linear":
         return kernel.diagonal(side.feature_sums())
     dtype = common_dtype(side.matrix)
@@ -147,109 +135,8 @@ def normalise_set_gram(
     return out
 
 
-@dataclass(frozen=True)
-class _Side:
-    """Bags on one side: their instances in the order of the bags make one long list of rows."""
-
-    matrix: Matrix
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    offsets: NDArray[np.int64]  # where in the list each bag begins
-
-    @classmethod
-    def of(
-        cls,
-        X: Matrix,
-        starts: NDArray[np.int64],
-        stops: NDArray[np.int64],
-        weights: NDArray[np.float64] | None,
-    ) -> "_Side":
-        X = canonical_rows(X)
-        starts, stops = np.asarray(starts, np.int64), np.asarray(stops, np.int64)
-        if starts.shape != stops.shape or starts.ndim != 1:
-            msg = (
-                f"starts and stops must be lists of one length. Got {starts.shape}, {stops.shape}."
-            )
-            raise ValueError(msg)
-        wrong = np.flatnonzero((starts < 0) | (stops < starts) | (stops > X.shape[0]))
-        if wrong.size:
-            i = wrong[0]
-            msg = f"Bag {i} must be a range of the {X.shape[0]} rows. Got {starts[i]}:{stops[i]}."
-            raise ValueError(msg)
-        if weights is not None:
-            weights = np.asarray(weights, np.float64)
-            if weights.shape != (X.shape[0],):
-                msg = f"weights must have shape {(X.shape[0],)}. Got {weights.shape}."
-                raise ValueError(msg)
-        return cls(X, starts, stops, weights, np.concatenate([[0], np.cumsum(stops - starts)]))
-
-    @property
-    def length(self) -> int:
-        return int(self.offsets[-1])
-
-    def select(self, bags: slice) -> "_Side":
-        offsets = self.offsets[bags.start : bags.stop + 1]
-        return _Side(
-            self.matrix, self.starts[bags], self.stops[bags], self.weights, offsets - offsets[0]
-        )
-
-    def groups(self, n_rows: int) -> Iterator[slice]:
-        """Cut the bags into runs of at most so many rows; a larger bag is a run of its own."""
-        first = 0
-        while first < len(self.starts):
-            room = self.offsets[first] + n_rows
-            last = int(np.searchsorted(self.offsets, room, side="right")) - 1
-            last = max(first + 1, last)
-            yield slice(first, last)
-            first = last
-
-    def bags(self, rows: slice) -> slice:
-        """Return the bags that a piece of the list touches."""
-        first = int(np.searchsorted(self.offsets, rows.start, side="right")) - 1
-        return slice(first, int(np.searchsorted(self.offsets, rows.stop, side="left")))
-
-    def bounds(self, rows: slice) -> NDArray[np.int64]:
-        """Return where in a piece of the list its bags begin and the last one ends."""
-        bags = self.bags(rows)
-        bounds = np.clip(self.offsets[bags.start : bags.stop + 1], rows.start, rows.stop)
-        bounds -= rows.start
-        return bounds
-
-    def index(self, rows: slice) -> slice | NDArray[np.int64]:
-        """Return the rows of the matrix that a piece of the list stands for."""
-        bags = self.bags(rows)
-        shift = self.starts[bags] - self.offsets[bags.start : bags.stop]
-        if (shift == shift[0]).all():
-            return slice(int(rows.start + shift[0]), int(rows.stop + shift[0]))
-        return np.repeat(shift, np.diff(self.bounds(rows))) + np.arange(rows.start, rows.stop)
-
-    def weight(self, index: slice | NDArray[np.int64], length: int) -> NDArray[np.float64]:
-        return np.ones(length) if self.weights is None else np.array(self.weights[index])
-
-    def feature_sums(self) -> Matrix:
-        """Return the weighted sum of the instances of each bag: its image under a linear kernel."""
-        if sp.issparse(self.matrix):
-            shift = np.repeat(self.starts - self.offsets[:-1], np.diff(self.offsets))
-            every = np.arange(self.length) + shift
-            factor = sp.csr_array(
-                (self.weight(every, len(every)), every, self.offsets),
-                shape=(len(self.starts), self.matrix.shape[0]),
-            )
-            return factor @ self.matrix
-        out = np.zeros((len(self.starts), self.matrix.shape[1]))
-        for rows in slices(self.length, BLOCK):
-            index = self.index(rows)
-            block = self.matrix[index].astype(np.float64)
-            block *= self.weight(index, len(block))[:, None]
-            bags, bounds = self.bags(rows), self.bounds(rows)
-            filled = bounds[:-1] < bounds[1:]
-            out[bags][filled] += np.add.reduceat(block, bounds[:-1][filled], axis=0)
-        return out
-
-
 def _pair_sums(
-    kernel: InstanceKernel, left: _Side, right: _Side, *, symmetric: bool, n_threads: int | None
+    kernel: InstanceKernel, left: Side, right: Side, *, symmetric: bool, n_threads: int | None
 ) -> NDArray[np.float64]:
     """Sum over pairs, block by block of the two lists of rows."""
     dtype = common_dtype(left.matrix, right.matrix)
@@ -277,7 +164,7 @@ def _pair_sums(
     return out
 
 
-def _list_norms(kernel: InstanceKernel, side: _Side, dtype: "np.dtype[Any]") -> NDArray[Any]:
+def _list_norms(kernel: InstanceKernel, side: Side, dtype: "np.dtype[Any]") -> NDArray[Any]:
     out = np.empty(side.length, dtype)
     for rows in slices(side.length, BLOCK):
         checkpoint()
@@ -288,8 +175,8 @@ def _list_norms(kernel: InstanceKernel, side: _Side, dtype: "np.dtype[Any]") -> 
 
 def _block_sums(
     kernel: InstanceKernel,
-    left: _Side,
-    right: _Side,
+    left: Side,
+    right: Side,
     rows: slice,
     columns: slice,
     left_norms: NDArray[Any],

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint
 from bagwise.bags import segment_max, segment_min
-from bagwise.kernels._instance import BLOCK, Matrix, canonical_rows, common_dtype, slices
-from bagwise.kernels._set import _Side
+from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, common_dtype, slices
+from bagwise.kernels._sides import Side
 
 _STATISTICS = ("mean", "mean_std", "minmax")
 _ENTRIES = 1 << 19  # stored entries of a sparse matrix that one step looks at
@@ -68,7 +68,7 @@ def bag_statistics(
         )
         raise ValueError(msg)
     X = canonical_rows(X)
-    side = _Side.of(X, starts, stops, None)
+    side = Side.of("bag_statistics", X, starts, stops, None)
     empty = np.flatnonzero(side.starts == side.stops)
     if empty.size:
         msg = f"bag_statistics needs bags with at least one instance. Bag {empty[0]} has none."
@@ -84,7 +84,7 @@ def bag_statistics(
     return np.hstack(extremes).astype(dtype, copy=False)
 
 
-def _moments(side: _Side, *, spread: bool) -> NDArray[np.float64]:
+def _moments(side: Side, *, spread: bool) -> NDArray[np.float64]:
     sums = side.feature_sums()
     size = (side.stops - side.starts)[:, None]
     mean: NDArray[np.float64] = (sums.toarray() if sp.issparse(sums) else sums) / size
@@ -94,7 +94,7 @@ def _moments(side: _Side, *, spread: bool) -> NDArray[np.float64]:
     return np.hstack([mean, np.sqrt(squares / size)])
 
 
-def _squares(side: _Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+def _squares(side: Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the sums of squared differences from the mean of each bag."""
     out = np.zeros_like(mean)
     for rows in slices(side.length, BLOCK):
@@ -106,7 +106,7 @@ def _squares(side: _Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
-def _sparse_squares(side: _Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sparse_squares(side: Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
     out, stored = np.zeros_like(mean), np.zeros(mean.shape, np.int64)
     for place, values in _stored_entries(side):
         np.add.at(out.reshape(-1), place, (values - mean.reshape(-1)[place]) ** 2)
@@ -115,7 +115,7 @@ def _sparse_squares(side: _Side, mean: NDArray[np.float64]) -> NDArray[np.float6
     return out + zeros * mean**2
 
 
-def _sparse_extremes(side: _Side) -> NDArray[np.float64]:
+def _sparse_extremes(side: Side) -> NDArray[np.float64]:
     shape = (len(side.starts), side.matrix.shape[1])
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
     stored = np.zeros(shape, np.int64)
@@ -129,7 +129,7 @@ def _sparse_extremes(side: _Side) -> NDArray[np.float64]:
     return np.hstack([low, high])
 
 
-def _stored_entries(side: _Side) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+def _stored_entries(side: Side) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """Yield the stored entries of all bags in steps, each with its place in (bags x features)."""
     matrix = side.matrix
     begin = matrix.indptr[side.starts].astype(np.int64)

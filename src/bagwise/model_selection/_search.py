@@ -1,6 +1,6 @@
 """Grid search in which the fits share kernel matrices."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -36,12 +37,16 @@ class BagGridSearchCV(GridSearchCV):
     * what a transformer in front makes of the bags, and the matrix that follows, is computed once
       for each fold; so is a matrix whose ``gamma`` is a rule like ``"scale"``, for it depends on
       the training bags;
-    * values of ``C`` are visited from below, and each convex problem (of a method that alternates:
-      the first one) starts from the solution at the last ``C``.
+    * values of ``C`` are visited from below, and each convex problem on such a matrix (of a method
+      that alternates: the first one) starts from the solution at the last ``C``.
+
+    There is no matrix to share with the linear kernel and with ``approx``, nor do `MICA`,
+    `InsKISVM`, `BagKISVM` and ``MIGraphSVM(graph="edges")`` share theirs: these only share what
+    transformers make. `RegSVM` shares the matrix but no solutions.
 
     Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators, plain
-    matrices, ``kernel="precomputed"`` and matrices that do not fit in memory are searched as
-    `GridSearchCV` does it.
+    matrices, ``kernel="precomputed"``, a callable kernel that is not a plain function, and matrices
+    that do not fit in memory are searched as `GridSearchCV` does it.
 
     Parameters
     ----------
@@ -201,7 +206,8 @@ class BagGridSearchCV(GridSearchCV):
         for candidate in ParameterGrid(self.param_grid):
             kernels += [value for name, value in candidate.items() if _is(name, "kernel")]
             steps += [value for name, value in candidate.items() if "__" not in name]
-        if any(isinstance(kernel, str) and kernel == "precomputed" for kernel in kernels):
+        kernels += [step.kernel for step in steps if isinstance(step, KernelMachine)]
+        if any(map(_is_of_one_fit, kernels)):
             return False
         return isinstance(X, Bags) or not any(map(_is_foreign, steps))
 
@@ -295,7 +301,9 @@ class _SharedSearch:
         if not isinstance(_machine(self.estimator), BagRowMachine):
             n_rows += bags.n_instances
         steps = len(_steps(self.estimator)) * bags.n_instances * bags.n_features
-        return int(_MARGIN * matrix.dtype.itemsize * (n_rows**2 + steps)) + _SMALL_THINGS
+        statistics = 2 * len(bags) * bags.n_features
+        n_numbers = n_rows**2 + steps + statistics
+        return int(_MARGIN * matrix.dtype.itemsize * n_numbers) + _SMALL_THINGS
 
     def in_turn(self) -> list[dict[str, Any]]:
         """Return the candidates in the order of evaluation; a pipeline gets the common memory."""
@@ -367,6 +375,13 @@ def _is_foreign(step: Any) -> bool:
     return hasattr(step, "transform") and not get_tags(step).input_tags.three_d_array
 
 
+def _is_of_one_fit(kernel: Any) -> bool:
+    """Tell whether fits do not know each other's kernel: a given one, or an object they copy."""
+    if callable(kernel):
+        return clone(kernel, safe=False) is not kernel
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
 def _is_passthrough(step: Any) -> bool:
     return isinstance(step, str) and step == "passthrough"
 
@@ -383,24 +398,19 @@ def _kernel_by_kernel(candidates: list[dict[str, Any]]) -> list[int]:
     """Return an order in which candidates of one kernel follow one another, with ascending C."""
     groups: dict[Any, int] = {}
 
-    def key(i: int) -> tuple[int, float]:
+    def key(candidate: dict[str, Any]) -> tuple[int, float]:
         about_kernel = {
             name: value
-            for name, value in candidates[i].items()
+            for name, value in candidate.items()
             if name.split("__")[-1] not in SOLVER_PARAMETERS
         }
         group = groups.setdefault(_hashable(about_kernel), len(groups))
-        costs = [value for name, value in candidates[i].items() if _is(name, "C")]
+        costs = [value for name, value in candidate.items() if _is(name, "C")]
         is_number = len(costs) == 1 and isinstance(costs[0], Real)
         return group, float(costs[0]) if is_number else 0.0
 
-    return sorted(range(len(candidates)), key=_remembered(key, len(candidates)))
-
-
-def _remembered(key: Callable[[int], Any], n: int) -> Callable[[int], Any]:
-    """Return the key with its values settled in the order of the candidates."""
-    values = [key(i) for i in range(n)]
-    return values.__getitem__
+    keys = [key(candidate) for candidate in candidates]
+    return sorted(range(len(candidates)), key=keys.__getitem__)
 
 
 def _hashable(parameters: dict[str, Any]) -> Any:

@@ -184,7 +184,9 @@ class StratifiedBagKFold(_BagSplitter):
 class RepeatedStratifiedBagKFold(_BagSplitter):
     """`StratifiedBagKFold` several times, shuffled differently each time.
 
-    Ten times ten folds are how many papers on multi-instance learning report their accuracy.
+    Ten times ten folds are how many papers on multi-instance learning report their accuracy. With
+    groups, only those with the same numbers of bags of every class or label change places: if no
+    two are alike, all repetitions are the same.
 
     Parameters
     ----------
@@ -243,10 +245,7 @@ def _stratified(y: Any, groups: Any, n_splits: int, rng: Any, owner: str) -> NDA
     n_bags = len(indicator)
     units, n_units = np.arange(n_bags), n_bags
     if groups is not None:
-        _, first, units = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
-        rank = np.empty(len(first), np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))  # groups by first appearance
-        units, n_units = rank[units], len(first)
+        units, n_units = _numbered(groups, owner)
     what = "groups" if groups is not None else "bags"
     if n_splits > n_units:
         msg = f"{owner} cannot make n_splits={n_splits} folds of {n_units} {what}."
@@ -262,6 +261,22 @@ def _stratified(y: Any, groups: Any, n_splits: int, rng: Any, owner: str) -> NDA
     else:
         fold = _dealt(indicator.argmax(axis=1), order, n_splits)
     return fold[units]
+
+
+def _numbered(groups: Any, owner: str) -> tuple[NDArray[np.int64], int]:
+    """Return the number of the group of each bag, by first appearance, and how many there are."""
+    names = np.asarray(groups)
+    if names.ndim != 1:
+        msg = f"groups of {owner}.split must be one for each bag. Got an array of {names.shape}."
+        raise ValueError(msg)
+    try:
+        _, first, units = np.unique(names, return_index=True, return_inverse=True)
+    except TypeError as error:
+        msg = f"groups of {owner}.split must be of one kind, all numbers or all strings: {error}."
+        raise ValueError(msg) from error
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[units], len(first)
 
 
 def _dealt(codes: NDArray[np.int64], order: NDArray[np.int64], n_splits: int) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ from bagwise.solvers._assignments import (
     InnerSolver,
     generate_assignments,
 )
+from bagwise.solvers._block_gram import BlockGram
 from bagwise.solvers._conic import ConicResult, solve_qp
 from bagwise.solvers._gram_source import CachedGram, GramSource
 from bagwise.solvers._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
@@ -33,6 +34,7 @@ from bagwise.solvers._svm_dual import (
 __all__ = [
     "AssignmentProblem",
     "AssignmentResult",
+    "BlockGram",
     "CachedGram",
     "Certificate",
     "ColumnSource",

@@ -11,6 +11,7 @@ from bagwise._threads import checkpoint
 _MOST_ENUMERATED = 4096
 _SLICE_ENTRIES = 2e7  # entries of the Gram matrix that a slice of the search looks at
 _MOST_SWEEPS = 200
+_STRIP = 256  # rows of a matrix that are looked at at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,8 @@ class AssignmentProblem:
                 msg = f"{name} must have shape {shape}, as offsets and fixed have it. "
                 msg += f"Got {block.shape}."
                 raise ValueError(msg)
-            if not all(np.isfinite(row).all() for row in block):
+            strips = (block[first : first + _STRIP] for first in range(0, len(block), _STRIP))
+            if not all(np.isfinite(strip).all() for strip in strips):
                 msg = f"{name} must hold finite numbers only. Got NaN or infinity."
                 raise ValueError(msg)
             object.__setattr__(self, name, block)

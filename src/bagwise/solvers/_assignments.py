@@ -17,7 +17,7 @@ from bagwise._threads import checkpoint, ordered_map
 from bagwise.solvers._assignment_search import AssignmentProblem, AssignmentSearch
 from bagwise.solvers._block_gram import BlockGram
 from bagwise.solvers._result import Result, Status
-from bagwise.solvers._simplex_dual import minimize_on_simplex
+from bagwise.solvers._small_simplex import minimize_on_simplex
 
 _DROP = 1e-8  # weight below which a column goes
 _NEW_COLUMNS = 3

@@ -1,6 +1,7 @@
 """Gram matrices most of whose rows stay, and systems that reuse one factor of these rows."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ class TiledCholesky:
             tile -= panel[:, :start] @ above[:, :start].T
             return tile
 
-        def finish(i: int, j: int) -> None:
+        def finish(j: int, i: int) -> None:
             tile = begun(i, j)
             tile[:] = solve_triangular(self.corner(j), tile.T, lower=True, check_finite=False).T
 
@@ -171,7 +172,7 @@ class TiledCholesky:
             if info != 0:
                 return False
             tile[:] = factor
-            for _ in ordered_map(lambda i, j=j: finish(i, j), range(j + 1, len(ends))):
+            for _ in ordered_map(partial(finish, j), range(j + 1, len(ends))):
                 pass
         return True
 
@@ -224,19 +225,26 @@ class Systems:
         self.base = np.empty(0, np.int64)
         self.factor: TiledCholesky | None = None
         self.crossed_gram: BlockGram | None = None
-        self.last_gram: BlockGram | None = None
+        self.last: tuple[BlockGram, NDArray[np.int64], DenseSystem | BorderedSystem] | None = None
+
+    def fit(self, gram: BlockGram, ridge: NDArray[np.float64]) -> bool:
+        """Say whether a Gram matrix has these fixed rows."""
+        return gram.fixed is self.fixed and np.array_equal(ridge, self.ridge)
 
     def of(self, gram: BlockGram, rows: NDArray[np.int64]) -> "DenseSystem | BorderedSystem":
         """Return the system of some rows, which must be in order."""
-        if gram is not self.last_gram or not np.array_equal(rows, self.last_rows):
-            self.last_gram = None
-            self.last: DenseSystem | BorderedSystem
-            if len(rows) <= _DENSE:
-                self.last = DenseSystem(gram, self.ridge, rows)
-            else:
-                self.last = BorderedSystem(gram, rows, self)
-            self.last_gram, self.last_rows = gram, rows
-        return self.last
+        if self.last is not None:
+            last_gram, last_rows, system = self.last
+            if gram is last_gram and np.array_equal(rows, last_rows):
+                return system
+        self.last = None
+        n_head = int(np.searchsorted(rows, len(gram.head)))
+        if len(rows) - n_head > max(_DENSE, n_head):
+            system = BorderedSystem(gram, rows, self)
+        else:
+            system = DenseSystem(gram, self.ridge, rows)
+        self.last = gram, rows, system
+        return system
 
     def changes(
         self, rows: NDArray[np.int64]
@@ -250,7 +258,7 @@ class Systems:
             most = len(self.base) // _MOST_CHANGED
             if len(added) + len(taken) <= most and known + new <= 2 * most:
                 return self.factor, added, taken
-        self.factor = self.last = self.crossed_gram = None  # frees the memory for the next one
+        self.factor = self.crossed_gram = None  # frees the memory for the next one
         diagonal = self.ridge[len(self.ridge) - len(self.fixed) + rows]
         self.factor, self.base = TiledCholesky(self.fixed, diagonal, rows), rows
         self.place: dict[int, int] = {}
@@ -280,7 +288,11 @@ class Systems:
             self.place.update(
                 {row: first + k for k, row in enumerate([*add.tolist(), *take.tolist()])}
             )
-            self.columns = np.hstack([self.columns, self.factor.forward(right)])
+            pieces = [
+                self.factor.forward(right[:, first : first + _TILE])
+                for first in range(0, right.shape[1], _TILE)
+            ]
+            self.columns = np.hstack([self.columns, *pieces])
         chosen = [self.place[row] for row in (*added.tolist(), *taken.tolist())]
         return self.columns[:, chosen]
 
@@ -345,4 +357,4 @@ class BorderedSystem:
         """Return ``right.T`` times the solutions for the columns of ``right``."""
         half, rest, solved = self.halves(right)
         out = half.T @ half + rest.T @ solved
-        return 0.5 * (out + out.T)  # type: ignore[no-any-return]
+        return 0.5 * (out + out.T)

@@ -172,11 +172,11 @@ class SimplexDualInner:
 
     def solve(self, gram: BlockGram, like: Any) -> SimplexDualResult:
         """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
-        if not isinstance(like, SimplexDualResult):
-            return _solve(_FiniteNewton(gram, self.sign, self.ridge), None, self.tol, _MOST_STEPS)
-        shared = like._systems if like._systems.fixed is gram.fixed else None
-        newton = _FiniteNewton(gram, self.sign, self.ridge, shared)
-        return _solve(newton, like.x, self.tol, _MOST_STEPS)
+        x0, systems = (
+            (like.x, like._systems) if isinstance(like, SimplexDualResult) else (None,) * 2
+        )
+        newton = _FiniteNewton(gram, self.sign, self.ridge, systems)
+        return _solve(newton, x0, self.tol, _MOST_STEPS)
 
 
 class _FiniteNewton:
@@ -203,7 +203,9 @@ class _FiniteNewton:
             row = int(self.ridge.argmin())
             msg = f"ridge must be positive. Got {self.ridge[row]} in row {row}."
             raise ValueError(msg)
-        self.systems = Systems(gram.fixed, self.ridge) if systems is None else systems
+        if systems is None or not systems.fit(gram, self.ridge):
+            systems = Systems(gram.fixed, self.ridge)
+        self.systems = systems
         self.z = np.zeros(self.n)
         self.margin = np.zeros(self.n)  # Q z
         self.active = np.empty(0, np.int64)
@@ -257,12 +259,17 @@ class _FiniteNewton:
             checkpoint()
             piece = slice(first, first + per_slice)
             add_rows(gram.fixed, rows[piece], factor[piece], fixed)
-        return self.sign * np.concatenate([gram.head @ head + gram.cross @ below, fixed])
+        margin = np.concatenate([gram.head @ head + gram.cross @ below, fixed])
+        margin *= self.sign
+        return margin
 
     def value(self) -> float:
         """Return the objective at the point of the simplex."""
-        total = float(self.z.sum())
-        return 0.5 * float(self.z @ (self.margin + self.ridge * self.z)) / total**2
+        return 0.5 * self.form() / float(self.z.sum()) ** 2
+
+    def form(self) -> float:
+        """Return ``z'(Q + D)z``, of which rounding may make no more than the first part 0."""
+        return max(0.0, float(self.z @ self.margin)) + float(self.z @ (self.ridge * self.z))
 
     def relative_gap(self, rows: NDArray[np.bool_] | None = None) -> float:
         """Return the gap of ``z``, over the simplex of some rows, in units of the value there.
@@ -270,7 +277,7 @@ class _FiniteNewton:
         It is infinite if ``z`` is not in the cone.
         """
         slope = self.margin + self.ridge * self.z
-        total, form = float(self.z.sum()), float(self.z @ slope)
+        total, form = float(self.z.sum()), self.form()
         if form <= 0.0 or self.z.min() < 0.0:
             return np.inf
         least = float(slope.min() if rows is None else slope[rows].min())
@@ -293,7 +300,7 @@ class _FiniteNewton:
         if gap > max(tol, _ROUNDING) and self.n_iter < max_iter:
             self.nearest_point(tol)
             gap = self.relative_gap()
-            self.history.append(min(self.value(), self.history[-1]))
+            self.history.append(self.value())
         if gap <= tol:
             return Status.CONVERGED
         return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
@@ -333,6 +340,8 @@ class _FiniteNewton:
         sign, ridge = self.sign[active], self.ridge[active]
         system, goal = self.systems.of(self.gram, active), np.zeros(self.n)
         goal[active] = sign * system.solve(sign)
+        if not np.isfinite(goal).all():  # singular, by rounding
+            return self.z, self.margin
         margin = self.times(goal)
         off = 1.0 - margin[active] - ridge * goal[active]
         if isinstance(system, BorderedSystem) and np.abs(off).max() > _REFINE:
@@ -389,10 +398,16 @@ class _FiniteNewton:
         return z
 
     def take_better(self, z: NDArray[np.float64]) -> None:
-        """Go to another point of the cone if the objective is lower there."""
-        here, value = (self.z, self.margin), self.value()
+        """Go to another point of the cone if it is better.
+
+        Gaps tell good points apart, where differences of the objective may be rounding. Far from
+        the optimum the objective does.
+        """
+        here, gap, value = (self.z, self.margin), self.relative_gap(), self.value()
         self.z, self.margin = z, self.times(z)
-        if not 0.0 < self.value() < value:  # where it is not positive it is all rounding
+        other = self.relative_gap()
+        is_better = other < gap if min(other, gap) <= _ROUGH else self.value() < value
+        if not is_better:
             self.z, self.margin = here
 
     def nearest_point(self, tol: float) -> None:
@@ -447,8 +462,7 @@ class _FiniteNewton:
     def result(self, status: Status, solve_time: float) -> SimplexDualResult:
         total = float(self.z.sum())
         a, margin = self.z / total, self.margin / total
-        slope = margin + self.ridge * a
-        rho = float(a @ slope)
+        slope, rho = margin + self.ridge * a, 2.0 * self.value()
         gap = rho - float(slope.min())
         return SimplexDualResult(
             x=a,
@@ -456,7 +470,7 @@ class _FiniteNewton:
             rho=rho,
             objective=0.5 * rho,
             lower_bound=0.5 * rho - max(0.0, gap),
-            residual=max(0.0, gap) / max(0.5 * rho, 1e-300),
+            residual=max(0.0, gap) / (0.5 * rho),
             status=status,
             n_iter=self.n_iter,
             history=np.array(self.history),
@@ -466,50 +480,3 @@ class _FiniteNewton:
             _gram=self.gram,
             _systems=self.systems,
         )
-
-
-def minimize_on_simplex(
-    quadratic: NDArray[np.float64], linear: NDArray[np.float64], start: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Minimise ``x'Mx / 2 + c'x`` over the unit simplex, for a handful of variables.
-
-    A primal active-set method from a point of the simplex. A positive semi-definite matrix gets a
-    ridge of 1e-12 of its largest diagonal entry.
-    """
-    k = len(linear)
-    scale = max(float(quadratic.diagonal().max()), float(np.abs(linear).max()), 1e-300)
-    matrix = quadratic + 1e-12 * scale * np.eye(k)
-    x, support = start.copy(), start > 0.0
-    for _ in range(20 * k + 20):
-        rows = np.flatnonzero(support)
-        goal, level = _equality_minimum(matrix[np.ix_(rows, rows)], linear[rows])
-        step = goal - x[rows]
-        falls = np.flatnonzero(goal <= 0.0)
-        if len(falls):
-            lengths = x[rows[falls]] / -step[falls]
-            first = int(lengths.argmin())
-            if lengths[first] < 1.0:
-                x[rows] = np.maximum(x[rows] + lengths[first] * step, 0.0)
-                x[rows[falls[first]]] = 0.0
-                support[rows[falls[first]]] = False
-                continue
-        x[rows] = goal
-        slope = matrix @ x + linear - level
-        slope[support] = 0.0
-        if slope.min() >= -1e-14 * scale:
-            break
-        support[int(slope.argmin())] = True
-    x = np.maximum(x, 0.0)
-    return x / x.sum()  # type: ignore[no-any-return]
-
-
-def _equality_minimum(
-    matrix: NDArray[np.float64], linear: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
-    """Minimise with the sum kept at 1 and no bounds; return the point and the level of slopes."""
-    n = len(linear)
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n] = matrix
-    system[n, n] = 0.0
-    solved = np.linalg.solve(system, np.append(-linear, 1.0))
-    return solved[:n], -float(solved[n])

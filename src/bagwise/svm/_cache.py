@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise.bags import Bags
 from bagwise.svm._spaces import Solution
 
 
@@ -37,13 +38,15 @@ class Cache:
             return value
         with self._lock:
             making = self._making.setdefault(key, Lock())
-        with making:
-            value = self.find(key)
-            if value is None:
-                value = make()
-                self.put(key, value, drop)
-        with self._lock:
-            self._making.pop(key, None)
+        try:
+            with making:
+                value = self.find(key)
+                if value is None:
+                    value = make()
+                    self.put(key, value, drop)
+        finally:
+            with self._lock:
+                self._making.pop(key, None)
         return value
 
     def put(self, key: Hashable, value: Any, drop: Any = None) -> None:
@@ -67,12 +70,14 @@ class Cache:
 
 
 def size_of(value: Any) -> int:
-    """Return the bytes of an array, a sparse matrix, a solution, or a tuple of these."""
+    """Return the bytes of an array, a sparse matrix, bags, a solution, or a tuple of these."""
     if isinstance(value, tuple):
         return sum(map(size_of, value))
     if isinstance(value, Solution):
         rows = value.rows
         return sum(map(size_of, (value.beta, rows.index, rows.sign, rows.cost)))
+    if isinstance(value, Bags):
+        return size_of(value.segments[0])
     if hasattr(value, "indptr"):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     return int(getattr(value, "nbytes", 64))

@@ -292,6 +292,10 @@ class MIGraphSVM(BagKernelMachine):
         return self.graph == "edges" and self.kernel != "precomputed"
 
     @property
+    def _has_features(self) -> bool:
+        return super()._has_features and not self._compares_edges
+
+    @property
     def _normalize(self) -> str:
         return "parts" if self.normalization == "parts" else "sum"
 

@@ -234,15 +234,13 @@ class KeyInstanceMachine(MaxRuleMachine):
             return _KeySolution(np.zeros(bags.n_instances), only, certificate)
         rows = self._rows(bags, sign, cost_weight)
         inner = SimplexDualInner(rows.sign, images.ridge(rows), tol=_INNER * self.tol)
-        blocks = [
-            images.block(rows.chosen, rows.chosen),
-            images.block(rows.chosen, rows.fixed),
-            images.block(rows.fixed, rows.fixed),
-        ]
+        chosen = images.block(rows.chosen, rows.chosen)
+        cross = images.block(rows.chosen, rows.fixed)
+        fixed = images.block(rows.fixed, rows.fixed)
         if is_only and self.threshold == "zero":
             images.release()
         result = generate_assignments(
-            AssignmentProblem(*blocks, rows.offsets),
+            AssignmentProblem(chosen, cross, fixed, rows.offsets),
             inner,
             rng=rng,
             tol=self.tol,

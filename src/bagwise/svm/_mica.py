@@ -1,5 +1,6 @@
 """MICA: a 1-norm machine in which a point of each positive bag stands for it."""
 
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._compat import Interval
-from bagwise.bags import Bags
+from bagwise.bags import Bags, segment_argmax, segment_max
 from bagwise.base import BagTags, Target
 from bagwise.kernels import InstanceKernel
 from bagwise.svm._embeddings import expansion_attributes
@@ -22,9 +23,10 @@ from bagwise.svm._one_norm import (
     scaled_keys,
 )
 from bagwise.svm._precomputed import given_square
-from bagwise.svm._spaces import Solution
+from bagwise.svm._spaces import Rows, Solution
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
+_TIE = 1e-9  # relative difference of scores that is rounding
 
 
 class MICA(MaxRuleMachine):
@@ -120,7 +122,9 @@ class MICA(MaxRuleMachine):
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
     Where a linear programme has several solutions, the values of the instances decide which one is
     taken, not their order. To that end its penalties and costs are raised by up to one part in a
-    million.
+    million. Of instances that score the same, as all do while no weight differs from 0, the one
+    that lies furthest in the direction from the mean of the negative to that of the positive ones
+    stands for its bag.
 
     References
     ----------
@@ -166,7 +170,7 @@ class MICA(MaxRuleMachine):
         coef0: float = 0.0,
         n_init: int = 1,
         class_weight: Any = None,
-        cache_size: float = 1000.0,
+        cache_size: float = 200.0,
         tol: float = 1e-4,
         max_iter: int = 80,
         random_state: Any = None,
@@ -218,7 +222,7 @@ class MICA(MaxRuleMachine):
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
-                shared_slack=False,
+                linear=linear,
             ),
         )
         weights = _weights(solutions, columns.shape[1])
@@ -246,7 +250,47 @@ class MICA(MaxRuleMachine):
 
 
 class _OneNormProblem(_KeyInstanceProblem):
-    """MICA of one output: the loss of MI-SVM, and the 1-norm of the weights."""
+    """MICA of one output: the loss of MI-SVM, and the 1-norm of the weights.
+
+    Where all weights are 0, as they may be in the first programme, all instances score the same.
+    Which of them stands for its bag is then decided by `_lean`, not by their order.
+    """
+
+    space: OneNormSpace
+
+    def __init__(
+        self,
+        space: OneNormSpace,
+        offsets: NDArray[np.int64],
+        sign: NDArray[np.float64],
+        cost: NDArray[np.float64],
+        *,
+        linear: bool,
+    ) -> None:
+        super().__init__(space, offsets, sign, cost, shared_slack=False)
+        self.linear = linear
+
+    def choose(self, scores: NDArray[np.float64]) -> Rows:
+        best = segment_max(scores, self.starts, self.stops)
+        level = best - _TIE * np.maximum(1.0, np.abs(best))
+        is_best = scores >= np.repeat(level, self.stops - self.starts)
+        if np.count_nonzero(is_best) == len(best):
+            return super().choose(scores)
+        starts, stops = self.starts[self.positive], self.stops[self.positive]
+        lean = np.where(is_best, self._lean, -np.inf)
+        return self._rows(starts + segment_argmax(lean, starts, stops))
+
+    @cached_property
+    def _lean(self) -> NDArray[np.float64]:
+        """How far each instance lies in the direction from the negative to the positive mean."""
+        sizes = self.stops - self.starts
+        positive, negative = np.zeros((2, self.space.n_instances))
+        positive[:] = np.repeat(self.cost / sizes, sizes)
+        positive[self.negatives] = 0.0
+        negative[self.negatives] = self.cost[self.negative_bags]
+        coef = positive / (positive.sum() or 1.0) - negative / (negative.sum() or 1.0)
+        columns = self.space.columns
+        return columns.dot(columns.combine(coef) if self.linear else coef)
 
     def value(self, x: Solution) -> float:
         assert x.weights is not None

@@ -102,6 +102,8 @@ class MISVM(MaxRuleMachine):
     Notes
     -----
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
+    A kernel matrix that is given does not tell the mean instance of a bag, so the first problem
+    then has the means of the images of its instances.
 
     References
     ----------

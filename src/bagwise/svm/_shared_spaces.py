@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bagwise.solvers import rescale_alpha
 from bagwise.svm._cache import Cache, digest
-from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution
+from bagwise.svm._spaces import KernelSpace, Rows, Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +95,6 @@ class SelectedSpace:
 @dataclass(frozen=True, eq=False)
 class StartedKernelSpace(KernelSpace):
     """A `KernelSpace` that starts from earlier solutions."""
-
-    starts: Starts | None = None
-
-    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
-        """See `Space`."""
-        assert self.starts is not None
-        return self.starts.solve(super().solve, rows, start, self.loss)
-
-
-@dataclass(frozen=True, eq=False)
-class StartedLinearSpace(LinearSpace):
-    """A `LinearSpace` that starts from earlier solutions."""
 
     starts: Starts | None = None
 

@@ -4,7 +4,8 @@ A search fits the same kind of machine on selections of the same bags, again and
 `SharedWork` is entered, machines that meet its bags find there what an earlier fit has left: the
 kernel matrix between all of them, of which every training set is a part, and solutions to start
 from. What a machine finds changes its results by no more than its solver's tolerance. Bags are
-recognised by their instance matrix, so nothing else that runs at the same time is affected.
+recognised by their instance matrix, an object of the search alone that lives as long as its entry
+here, so nothing else that runs at the same time is affected and no id is used twice.
 """
 
 import copy
@@ -27,13 +28,8 @@ from bagwise.bags import Bags
 from bagwise.kernels import InstanceKernel
 from bagwise.svm._cache import Cache, digest, size_of
 from bagwise.svm._embeddings import Embedding, expansion_attributes
-from bagwise.svm._shared_spaces import (
-    SelectedSpace,
-    StartedKernelSpace,
-    StartedLinearSpace,
-    Starts,
-)
-from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space
+from bagwise.svm._shared_spaces import SelectedSpace, StartedKernelSpace, Starts
+from bagwise.svm._spaces import KernelSpace, Solution
 
 #: Parameters of machines that neither the kernel matrix nor the rows of a problem depend on.
 SOLVER_PARAMETERS = frozenset(
@@ -123,10 +119,11 @@ class SharedWork:
         """Keep no more than fits that follow one another will need, where that is known."""
         self.kept.limit = min(self.n_bytes, max(n_bytes, _LEAST_SHARE * self.n_bytes))
 
-    def _admit(self, bags: Bags) -> None:
+    def _admit(self, bags: Bags) -> Bags:
         with self._lock:
             if self._is_open:
                 _known[id(bags.segments[0])] = (self, bags, next(_number))
+        return bags
 
     def _dismiss(self, bags: Bags) -> None:
         _known.pop(id(bags.segments[0]), None)
@@ -169,13 +166,18 @@ class SharedWork:
         """Return all bags transformed, if those in hand are what ``fit_transform`` made of them."""
         if not isinstance(made, Bags):
             return None
-        after = fitted.transform(share.whole)
+        try:
+            after = fitted.transform(share.whole)
+        except Exception:  # test bags that it refuses are a matter of scoring, not of the fit
+            return None
         if not isinstance(after, Bags) or not np.array_equal(after.offsets, share.whole.offsets):
             return None
         if not _close(after[share.index].instances, made.instances):
             return None
-        self._admit(after)
-        return after
+        if after.segments[0] is share.whole.segments[0]:  # a step that does nothing
+            is_whole = np.array_equal(after.segments[1], share.whole.segments[1])
+            return share.whole if is_whole else None
+        return self._admit(after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +245,13 @@ class Share:
         """Return what is made of all bags, whatever the selection."""
         return self.work.kept.get((self.number, key), lambda: make(self.whole))
 
+    def of_each(self, key: Hashable, make: Callable[[Bags], Bags]) -> Bags:
+        """Return bags that are made of the selected ones, each by itself; they are shared too."""
+        made: Bags = self.work.kept.get(
+            (self.number, key), lambda: self.work._admit(make(self.whole)), drop=self.work._dismiss
+        )
+        return made[self.index]
+
     def of_selection(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return what is made of the selection."""
         return self.work.kept.get((self.number, self.digest, key), make)
@@ -272,11 +281,10 @@ class Share:
         """Return the solutions that were found on this selection, with a kernel of this name."""
         return Starts(self.work.starts, (self.number, self.digest, key))
 
-    def started(self, space: Space, key: Hashable) -> Space:
+    def started(self, space: KernelSpace, key: Hashable) -> StartedKernelSpace:
         """Return the space, one that starts from earlier solutions."""
-        parts = {field.name: getattr(space, field.name) for field in fields(space)}  # type: ignore[arg-type]
-        kind = StartedLinearSpace if isinstance(space, LinearSpace) else StartedKernelSpace
-        return kind(**parts, starts=self.starts(key))
+        parts = {field.name: getattr(space, field.name) for field in fields(space)}
+        return StartedKernelSpace(**parts, starts=self.starts(key))
 
 
 def embed_shared(
@@ -311,7 +319,8 @@ def embed_shared(
     is_exact = kernel.name != "linear" and model.approx is None
     if not (is_exact and share.fits(n_images, 4 if single else 8)):
         embedding = make(whole[share.index], int(model.cache_size * 1e6))
-        key = (*key, model.approx, model.rank)
+        if not isinstance(embedding.space, KernelSpace):  # its solver gains nothing from a start
+            return embedding
         return replace(embedding, space=share.started(embedding.space, key))
     gram = share.of_whole(key, lambda whole: _gram(make(whole, int(share.work.n_bytes))))
     space = KernelSpace(gram, whole.n_instances, **solver)
@@ -348,12 +357,12 @@ class _Step:
     after: Bags | None
 
     def drop(self) -> None:
-        if self.after is not None:
+        if self.after is not None and self.after is not self.before:
             self.work._dismiss(self.after)
 
     @property
     def nbytes(self) -> int:
-        return 0 if self.after is None else size_of(self.after.segments[0])
+        return 0 if self.after is None or self.after is self.before else size_of(self.after)
 
     def transform(self, X: Any, **params: Any) -> Any:
         share = shared_by(X) if isinstance(X, Bags) else None

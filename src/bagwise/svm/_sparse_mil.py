@@ -97,8 +97,11 @@ class SparseLoss:
     def averaged(
         cls, sides: Sides, cost: NDArray[np.float64], weight: NDArray[np.float64]
     ) -> "SparseLoss":
-        """Return the loss in which each side is a mean, a bag of weight 2 being there twice."""
-        n_negative, _, n_positive = sides.counts(weight)
+        """Return the loss in which each side is a mean, a bag of weight 2 being there twice.
+
+        A side of weight 0 costs nothing.
+        """
+        n_negative, _, n_positive = (count or 1.0 for count in sides.counts(weight))
         return cls(sides, cost[sides.negative_bags] / n_negative, cost[sides.positive] / n_positive)
 
     @property

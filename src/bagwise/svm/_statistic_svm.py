@@ -11,6 +11,7 @@ from bagwise.base import BagTags, Target
 from bagwise.kernels import bag_statistics
 from bagwise.svm._bag_kernel_machine import BagRowMachine
 from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.svm._sharing import shared_by
 
 
 class StatisticMachine(BagRowMachine):
@@ -34,8 +35,15 @@ class StatisticMachine(BagRowMachine):
         """Return the statistics of each bag, as bags of one; a given kernel has them in it."""
         if self.kernel == "precomputed":
             return self._one_row_each(bags)
-        vectors = bag_statistics(*bags.segments, self.statistic)
-        return Bags(vectors, np.arange(len(bags) + 1))
+
+        def vectors(bags: Bags) -> Bags:
+            rows = bag_statistics(*bags.segments, self.statistic)
+            return Bags(rows, np.arange(len(bags) + 1))
+
+        share = shared_by(bags)
+        if share is None:
+            return vectors(bags)
+        return share.of_each(("statistic", self.statistic), vectors)
 
     def __bagwise_tags__(self) -> BagTags:
         # With one instance the vector is the instance, perhaps twice: sums over its entries double,

@@ -262,7 +262,7 @@ def best_threshold(
     level = np.concatenate([[level[0] - 2.0], level, [level[-1] + 2.0]])
     wrong = np.concatenate([[0.0], np.cumsum((sign * weight)[order])])  # up to a constant
     room = np.diff(level)
-    wrong[room <= resolution] = np.inf
+    wrong[1:-1][room[1:-1] <= resolution] = np.inf
     good = wrong <= wrong.min() + 1e-6 * weight.sum()
     k = int(np.where(good, room, 0.0).argmax())
     return float(0.5 * (level[k] + level[k + 1]))
