@@ -7,6 +7,7 @@ from bagwise.embedding import MILES
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
     MICA,
+    MISVM,
     SBMIL,
     SIL,
     SMIL,
@@ -20,6 +21,7 @@ from bagwise.svm import (
     MissSVM,
     RegSVM,
     StatisticKernelSVM,
+    miSVM,
 )
 
 #: Every estimator as it comes, and the transformer, which needs an argument.
@@ -48,6 +50,11 @@ VARIANTS = [
     STMIL(kernel="linear", C=10.0),
     STMIL(cache_size=0.001),
     SBMIL(eta=0.9, kernel="poly", degree=2, coef0=1.0),
+    SIL(kernel="laplacian", cache_size=0.001),
+    MISVM(kernel="linear", negative_slack="bag"),
+    MISVM(cache_size=0.001, negative_slack="bag"),
+    miSVM(kernel="linear", C=10.0, gamma="2/d"),
+    miSVM(approx="fourier", rank=50, random_state=0),
     MissSVM(kernel="linear"),
     MissSVM(cache_size=0.001),
     InsKISVM(kernel="linear", threshold="training"),

@@ -1,6 +1,9 @@
 """BagGridSearchCV: the results of GridSearchCV, with the work that fits share done once."""
 
+import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +12,9 @@ from joblib import parallel_config
 from packaging.version import parse
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import (
@@ -26,7 +30,7 @@ import bagwise.svm._bag_kernel_machine as bag_kernel_machine
 import bagwise.svm._embeddings as embeddings
 import bagwise.svm._shared_spaces as shared_spaces
 import bagwise.svm._sharing as sharing
-from bagwise import Bags
+from bagwise import Bags, all_estimators
 from bagwise.model_selection import BagGridSearchCV, StratifiedBagKFold
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
@@ -38,6 +42,7 @@ from bagwise.svm import (
     StatisticKernelSVM,
     miSVM,
 )
+from bagwise.svm._kernel_machine import KernelMachine
 from bagwise.testing import make_toy_bags
 
 C = [10.0, 0.1]
@@ -73,6 +78,30 @@ class Lifted(InstanceTransformer):
         return X.map_instances(clone(self.transformer).fit_transform)
 
 
+class Unchanged(TransformerMixin, BaseEstimator):
+    """A step that does nothing."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class OnlyKnownBags(Unchanged):
+    """A step that refuses bags that it was not fitted on."""
+
+    def fit(self, X, y=None):
+        self.known_ = {bag.tobytes() for bag in X.to_list()}
+        return self
+
+    def transform(self, X):
+        if any(bag.tobytes() not in self.known_ for bag in X.to_list()):
+            msg = "unknown bag"
+            raise ValueError(msg)
+        return X.map_instances(lambda instances: 2.0 * instances)
+
+
 def assert_same(search, reference):
     """Compare everything but the times with the results of GridSearchCV."""
     ours, theirs = search.cv_results_, reference.cv_results_
@@ -90,7 +119,7 @@ def assert_same(search, reference):
     for name in ("best_index_", "best_params_", "best_score_"):
         assert hasattr(search, name) == hasattr(reference, name)
         if hasattr(reference, name):
-            assert getattr(search, name) == pytest.approx(getattr(reference, name))
+            assert getattr(search, name) == pytest.approx(getattr(reference, name), nan_ok=True)
 
 
 def both(estimator, grid, X, y, *, params=None, cache_size=1000.0, n_jobs=None, **settings):
@@ -128,6 +157,61 @@ def test_results_are_those_of_grid_search(toy, case):
     np.testing.assert_array_equal(  # the last fit is an ordinary one
         search.decision_function(bags), reference.decision_function(bags)
     )
+
+
+@pytest.mark.parametrize(("name", "cls"), all_estimators(), ids=[n for n, _ in all_estimators()])
+def test_every_estimator(toy, name, cls):
+    bags, y = toy
+
+    def mean_margin(model, X, y):
+        return float(np.mean(np.where(y > 0, 1.0, -1.0) * model.decision_function(X)))
+
+    grid = {"C": C, "gamma": [0.3, "scale"]} if issubclass(cls, KernelMachine) else {"C": C}
+    both(cls(), grid, bags, y, cv=2)
+    settings = {"scoring": mean_margin, "refit": False, "cv": 2}
+    reference = GridSearchCV(cls(), grid, **settings).fit(bags, y)
+    search = BagGridSearchCV(cls(), grid, **settings).fit(bags, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], reference.cv_results_["mean_test_score"], atol=1e-5
+    )
+
+
+NO_MATRIX = ("BagKISVM", "InsKISVM", "MICA")
+SHARING = {
+    **{name: (cls(), name not in NO_MATRIX) for name, cls in all_estimators()},
+    "MILES": None,
+    "edges": (MIGraphSVM(graph="edges"), False),
+    "linear": (SIL(kernel="linear"), False),
+    "low rank": (SIL(approx="cholesky", rank=8), False),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, case in SHARING.items() if case])
+def test_what_is_shared_is_what_the_documentation_says(toy, monkeypatch, name):
+    bags, y = toy
+    estimator, has_matrix = SHARING[name]
+    remembered = count_calls(monkeypatch, sharing.Share, "remember")
+    moves = count_calls(monkeypatch, shared_spaces, "_moved")
+    search = BagGridSearchCV(
+        estimator.set_params(gamma=0.5), {"C": [0.1, 10.0]}, cv=2, refit=False
+    ).fit(bags, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(remembered) == (4 if has_matrix else 0)
+    assert bool(moves) == (has_matrix and name != "RegSVM")
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(1.5), partial(rbf), [rbf]], ids=["not hashable", "partial", "in the grid"]
+)
+@pytest.mark.parametrize("estimator", [SIL(), MIKernelSVM()], ids=lambda e: str(e))
+def test_callable_kernels(toy, estimator, kernel):
+    bags, y = toy
+    if isinstance(kernel, list):
+        both(estimator, {"C": C, "kernel": [*kernel, RBF(1.5), "rbf"]}, bags, y)
+    else:
+        both(clone(estimator).set_params(kernel=kernel), {"C": C}, bags, y)
+        pipeline = Pipeline([("svm", estimator)])
+        both(pipeline, {"svm": [SIL(kernel=kernel), MIKernelSVM(kernel="poly")]}, bags, y)
 
 
 @pytest.mark.parametrize("estimator", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
@@ -181,6 +265,44 @@ def test_steps_that_cannot_be_shared(toy, monkeypatch):
     double = FunctionTransformer(lambda X: [2.0 * np.asarray(bag) for bag in X])
     both(make_pipeline(double, SIL()), {"sil__C": C}, bags, y)
     both(make_pipeline(double, SIL()), {"sil__C": C}, bags.to_list(), y)
+
+
+def test_a_step_that_does_nothing_costs_nothing(toy, monkeypatch):
+    bags, y = toy
+    pipeline = make_pipeline(Unchanged(), SIL(gamma=0.5))
+    both(pipeline, {"sil__C": C}, bags, y)
+    grams = count_calls(monkeypatch, embeddings, "image_gram")
+    BagGridSearchCV(pipeline, {"sil__C": C}, cv=CV, refit=False).fit(bags, y)
+    assert len(grams) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_step_that_fails_on_test_bags_fails_when_they_are_scored(toy):
+    bags, y = toy
+    pipeline = make_pipeline(OnlyKnownBags(), SIL())
+    settings = {"refit": False, "return_train_score": True}
+    search, _ = both(pipeline, {"sil__C": C}, bags, y, **settings)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+    assert np.isfinite(search.cv_results_["mean_train_score"]).all()
+
+
+@pytest.mark.parametrize("machine", [SIL(), MIKernelSVM()], ids=lambda e: str(e))
+def test_scorers_may_copy_the_model(toy, machine):
+    bags, y = toy
+    pipeline = make_pipeline(InstanceTransformer(StandardScaler()), machine)
+
+    def of_copies(model, X, y):
+        copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model]
+        scores = [each.decision_function(X) for each in copies]
+        np.testing.assert_allclose(scores[0], scores[2], atol=1e-10)
+        np.testing.assert_allclose(scores[1], scores[2], atol=1e-10)
+        assert copies[0].memory is None
+        assert "StandardScaler" in repr(model.steps[0][1])
+        return clone(model).fit(X, y).score(X, y)
+
+    name = type(machine).__name__.lower()
+    both(pipeline, {f"{name}__C": C}, bags, y, scoring=of_copies, refit=False, error_score="raise")
 
 
 @pytest.mark.parametrize("estimator", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
@@ -366,6 +488,55 @@ def test_nested_cross_validation(toy, n_jobs):
     np.testing.assert_allclose(ours, theirs)
 
 
+def test_cross_validation_in_processes(toy):
+    bags, y = toy
+    pipeline = make_pipeline(InstanceTransformer(StandardScaler()), SIL())
+    search = BagGridSearchCV(pipeline, {"sil__C": C}, cv=2)
+    here = cross_val_score(search, bags, y, cv=CV)
+    np.testing.assert_array_equal(cross_val_score(search, bags, y, cv=CV, n_jobs=2), here)
+
+
+def test_a_search_inside_a_search(toy):
+    bags, y = toy
+    scores = []
+    for kind in (BagGridSearchCV, GridSearchCV):
+        inner = kind(SIL(), {"C": C}, cv=2)
+        outer = kind(inner, {"estimator__gamma": [0.1, "scale"]}, cv=CV).fit(bags, y)
+        pipeline = make_pipeline(InstanceTransformer(StandardScaler()), inner)
+        scores.append(
+            [outer.cv_results_["mean_test_score"], cross_val_score(pipeline, bags, y)[:2]]
+        )
+    np.testing.assert_allclose(*scores)
+    assert not sharing._known
+
+
+def test_a_search_started_by_the_scorer_of_another(toy):
+    bags, y = toy
+
+    def best(model, X, y):
+        inner = BagGridSearchCV(SIL(), {"C": C}, cv=2).fit(X, y)
+        reference = GridSearchCV(SIL(), {"C": C}, cv=2).fit(X, y)
+        assert inner.best_score_ == pytest.approx(reference.best_score_)
+        return model.score(X, y)
+
+    both(SIL(), {"C": C}, bags, y, scoring=best, error_score="raise")
+
+
+def test_searches_in_threads_on_the_same_bags(toy):
+    bags, y = toy
+    scaled = make_pipeline(InstanceTransformer(StandardScaler()), SIL())
+    tasks = [(SIL(), {"C": C}), (MIKernelSVM(), {"C": C}), (scaled, {"sil__C": C})] * 4
+    expected = [GridSearchCV(*task, cv=CV).fit(bags, y).cv_results_ for task in tasks[:3]] * 4
+
+    def search(task):
+        return BagGridSearchCV(*task, cv=CV, cache_size=0.15).fit(bags, y).cv_results_
+
+    with ThreadPoolExecutor(6) as pool:
+        for ours, theirs in zip(pool.map(search, tasks), expected, strict=True):
+            np.testing.assert_allclose(ours["mean_test_score"], theirs["mean_test_score"])
+    assert not sharing._known
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
 def test_fits_that_fail(toy):
@@ -376,6 +547,22 @@ def test_fits_that_fail(toy):
         BagGridSearchCV(SIL(), {"C": [1.0, -1.0]}, error_score="raise").fit(bags, y)
     with pytest.raises(ValueError, match=r"fits failed"):
         BagGridSearchCV(SIL(), {"C": [-1.0]}).fit(bags, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_fold_on_which_all_fits_fail_where_memory_is_short(toy, bad):
+    bags, y = toy
+    cv = list(CV.split(bags, y))
+    cv[bad] = np.flatnonzero(y == 0), np.flatnonzero(y)  # nothing to learn from one class
+    settings = {"cv": cv, "refit": False, "cache_size": 0.12}
+    search, _ = both(SIL(), {"C": C}, bags, y, **settings)
+    assert np.isnan(search.cv_results_[f"split{bad}_test_score"]).all()
+    with pytest.raises(ValueError, match="two classes"):
+        BagGridSearchCV(SIL(), {"C": C}, error_score="raise", **settings).fit(bags, y)
+    with pytest.raises(ValueError, match="All the 3 fits failed"):
+        BagGridSearchCV(SIL(), {"C": [-1.0]}, **settings).fit(bags, y)
 
 
 def test_warnings_come_through(toy):

@@ -156,6 +156,35 @@ def test_same_seed_same_folds():
     assert (folds_of(one, y) != folds_of(other, y)).any()
 
 
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_folds_do_not_depend_on_the_names_of_classes_and_groups(lists, grouped):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, (60, 3)) if lists else rng.integers(0, 3, 60)
+    groups = rng.integers(0, 15, 60) if grouped else None
+    named = y if lists else np.array(["a", "bb", "c"])[y]
+    patients = None if groups is None else [f"patient {(g * 7) % 15}" for g in groups]
+    for shuffle in (False, True):
+        cv = StratifiedBagKFold(4, shuffle=shuffle, random_state=3 if shuffle else None)
+        np.testing.assert_array_equal(folds_of(cv, y, groups), folds_of(cv, named, patients))
+
+
+def test_a_random_state_object_goes_on():
+    y = np.arange(40) % 2
+    cv = StratifiedBagKFold(4, shuffle=True, random_state=np.random.RandomState(0))
+    assert (folds_of(cv, y) != folds_of(cv, y)).any()
+
+
+def test_few_label_lists_leave_no_fold_empty():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        labels = (rng.random((5, 4)) < 0.5).astype(int)
+        labels[0, :2] = [1, 0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            folds_of(StratifiedBagKFold(5, shuffle=True, random_state=0), labels)
+
+
 def test_labels_of_any_kind():
     y = np.array(["cat", "dog"] * 6)
     expected = folds_of(StratifiedBagKFold(3), np.arange(12) % 2)
@@ -213,6 +242,12 @@ def test_bad_input():
     cv = StratifiedBagKFold(4)
     with pytest.raises(ValueError, match="n_splits=4 folds of 3 groups"):
         list(cv.split(y, y, np.arange(12) % 3))
+    with pytest.raises(ValueError, match=r"groups of StratifiedBagKFold.split .* shape \(12, 1\)"):
+        list(cv.split(y, y, np.arange(12)[:, None]))
+    with pytest.raises(ValueError, match=r"groups of StratifiedBagKFold.split must be of one kind"):
+        list(cv.split(y, y, ["a", None] * 6))
+    with pytest.raises(ValueError, match="n_splits=4 folds of 0 bags"):
+        list(cv.split([], []))
     with pytest.raises(ValueError, match="inconsistent"):
         list(cv.split(y[:5], y))
     with pytest.raises(ValueError, match="should not be None"):

@@ -398,6 +398,7 @@ BAD = {
     "intercept of 2": ({"intercept": [2, 0, 1, 1]}, "intercept must hold 0 and 1"),
     "target has NaN": ({"target": [1, 1, 1, np.nan]}, "target must hold finite"),
     "alpha0 is short": ({"alpha0": [1.0]}, "alpha0 must have one entry"),
+    "tol is NaN": ({"tol": np.nan}, "tol of solve_grouped_svm_dual must be a number"),
 }
 
 

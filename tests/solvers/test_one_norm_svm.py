@@ -351,6 +351,7 @@ def test_scale_of_costs_and_penalties(factor):
         ({"sign": [1, -1]}, "sign must be a number or hold one for each of the 3 rows"),
         ({"cost": [1, -2, 1]}, r"cost must not be negative\. Got -2\.0 in row 1"),
         ({"cost": np.inf}, "cost must be finite"),
+        ({"tol": np.nan}, "tol of solve_one_norm_svm must be a number"),
         ({"penalty": [1.0, 0.0]}, r"penalty must be greater than 0\. Got 0\.0 for column 1"),
         ({"penalty": np.ones(3)}, "penalty must be a number or hold one for each of the 2 columns"),
     ],

@@ -618,6 +618,14 @@ def test_a_row_a_hair_from_its_bound_does_not_stop_the_pair_steps():
     np.testing.assert_allclose(beta, [1.0, -1.5, 0.5], rtol=1e-12)  # both free: v = 1/2
 
 
+def test_a_cost_without_practical_bound_is_a_hard_margin():
+    p = _problem(n=20, d=30)  # more features than rows: separable
+    hard, large = (_solve(p._replace(cost=np.full(20, cost))) for cost in (1e300, 1e6))
+    assert hard.converged
+    np.testing.assert_allclose(hard.decision, large.decision, atol=1e-6)
+    assert hard.lower_bound == pytest.approx(large.lower_bound, rel=1e-8)
+
+
 def test_every_status_comes_with_a_feasible_point():
     p = _problem(n=100, cost=100.0)
     for result in (_solve(p, max_iter=10), _solve(p, tol=1e-20)):
@@ -638,6 +646,8 @@ def test_every_status_comes_with_a_feasible_point():
         ({"target": np.ones((4, 1))}, "target must have one entry"),
         ({"target": np.nan}, "target must hold finite"),
         ({"alpha0": np.ones(2)}, "alpha0 must have one entry"),
+        ({"tol": np.nan}, "tol of solve_svm_dual must be a number, not negative. Got nan"),
+        ({"tol": -1e-6}, "tol of solve_svm_dual must be"),
         ({"gram": np.ones((4, 3))}, "gram must be a square matrix. Got shape \\(4, 3\\)"),
         ({"gram": np.full((4, 4), np.nan)}, "gram must hold finite"),
         ({"gram": np.full((4, 4), np.nan), "check_finite": False}, "gram must hold finite"),

@@ -1,5 +1,7 @@
 """What every classifier says to input that it cannot learn from, and what it must take."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
@@ -10,6 +12,7 @@ from bagwise.testing import make_toy_bags
 CLASSIFIERS = {name: cls for name, cls in all_estimators() if is_classifier(cls())}
 WITH_COST = [name for name, cls in CLASSIFIERS.items() if "C" in cls().get_params()]
 WITH_GAMMA = [name for name, cls in CLASSIFIERS.items() if "gamma" in cls().get_params()]
+WITH_MAP = [name for name, cls in CLASSIFIERS.items() if "approx" in cls().get_params()]
 WITH_KERNEL = [name for name, cls in CLASSIFIERS.items() if "kernel" in cls().get_params()]
 
 
@@ -74,6 +77,17 @@ def test_unknown_kernel_is_refused_with_the_list(name):
         CLASSIFIERS[name](kernel="gaussian").fit(bags, y)
 
 
+@pytest.mark.parametrize("kernel", ["poly", "cosine", "chi2", np.dot])
+@pytest.mark.parametrize("name", WITH_MAP)
+def test_kernel_without_fourier_features(name, kernel):
+    bags, y = make_toy_bags(6)
+    bags = [abs(bag) for bag in bags]
+    with pytest.raises(
+        ValueError, match=rf"{name} with approx='fourier' needs kernel=.*Got kernel"
+    ):
+        CLASSIFIERS[name](kernel=kernel, approx="fourier").fit(bags, y)
+
+
 @pytest.mark.parametrize("name", WITH_KERNEL)
 def test_precomputed_kernel_of_the_wrong_shape(name):
     _, y = make_toy_bags(8)
@@ -91,7 +105,7 @@ def test_precomputed_kernel_that_is_not_symmetric(name):
     _, y = make_toy_bags(8)
     gram = np.eye(8)
     gram[1, 6] = 0.25
-    with pytest.raises(ValueError, match=r"symmetric"):
+    with pytest.raises(ValueError, match=rf"{name}: the precomputed kernel must be symmetric"):
         CLASSIFIERS[name](kernel="precomputed").fit(gram, y)
 
 
@@ -104,12 +118,11 @@ def test_precomputed_kernel_that_is_indefinite(name):
     gram = np.eye(8)
     gram[1, 6] = gram[6, 1] = 3.0  # eigenvalues 4 and -2
     model = CLASSIFIERS[name](kernel="precomputed")
-    with pytest.warns(UserWarning, match=r"not positive semi-definite.*-0\.5 times the largest"):
-        if name in ("LabelMeanSVM", "InsKISVM", "BagKISVM"):  # squared slacks: there is no optimum
-            with pytest.raises(ValueError, match="positive semi-definite"):
-                model.fit(gram, y)
-        else:
-            model.fit(gram, y)
+    squared = name in ("LabelMeanSVM", "InsKISVM", "BagKISVM")  # of slacks: there is no optimum
+    refuses = pytest.raises(ValueError, match="semi-definite") if squared else nullcontext()
+    warns = pytest.warns(UserWarning, match=r"not positive semi-definite.*-0\.5 times the largest")
+    with warns, refuses:
+        model.fit(gram, y)
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_KERNEL if is_on_bags(name)])

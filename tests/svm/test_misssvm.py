@@ -118,6 +118,19 @@ def test_order_of_instances_on_the_margin_does_not_matter(seed):
     assert MissSVM().fit(shuffled, y).result_.objective == pytest.approx(objective, rel=1e-8)
 
 
+@pytest.mark.parametrize("seed", [0, 16])
+def test_order_does_not_matter_where_scores_are_zero(seed):
+    """On a grid, the linear kernel gives many instances a score that is 0 but for rounding."""
+    bags, y = make_toy_bags(24, kind="witness", max_size=5, random_state=seed)
+    bags = [np.round(2.0 * bag) / 2.0 for bag in bags]
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(24)
+    shuffled = [rng.permutation(bags[i]) for i in order]
+    objective = MissSVM(kernel="linear").fit(bags, y).result_.objective
+    other = MissSVM(kernel="linear").fit(shuffled, y[order]).result_.objective
+    assert other == pytest.approx(objective, rel=1e-8)
+
+
 @pytest.mark.parametrize("bag_cost", [0.5, 4.0])
 def test_enumeration_finds_nothing_better_than_the_best_of_many_starts(bag_cost):
     rng = np.random.default_rng(7)

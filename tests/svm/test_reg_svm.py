@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import Bags, load, save
+from bagwise.exceptions import MemoryLimitError
 from bagwise.model_selection import BagGridSearchCV
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.solvers import majorize_minimize, solve_qp
@@ -348,7 +349,7 @@ def test_too_many_rows_are_refused_before_memory_is_short(monkeypatch):
     bags, y = make_toy_bags(30)
     monkeypatch.setattr("bagwise.svm._image_rows._ALWAYS", 0.005)
     RegSVM(cache_size=1.0).fit(bags, y)
-    with pytest.raises(ValueError, match=r"RegSVM needs .* rows .*Raise cache_size"):
+    with pytest.raises(MemoryLimitError, match=r"RegSVM needs .* rows .*Raise cache_size"):
         RegSVM(cache_size=0.004).fit(bags, y)
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import bagwise.svm._sharing as sharing
 from bagwise import Bags
 from bagwise.preprocessing import InstanceTransformer
-from bagwise.svm import MISVM, SIL, MIKernelSVM, StatisticKernelSVM, miSVM
+from bagwise.svm import MISVM, SIL, MIKernelSVM, MinimaxKernelSVM, StatisticKernelSVM, miSVM
 from bagwise.svm._cache import Cache
 from bagwise.svm._sharing import SharedWork, shared_by
 from bagwise.testing import make_toy_bags
@@ -28,6 +28,9 @@ MODELS = [
     MIKernelSVM(normalization="feature_space"),
     MIKernelSVM(kernel="poly", degree=2),
     StatisticKernelSVM(),
+    StatisticKernelSVM(statistic="mean_std", gamma=0.2),
+    StatisticKernelSVM(kernel="linear"),
+    MinimaxKernelSVM(),
 ]
 
 
@@ -83,6 +86,44 @@ def test_only_its_own_bags_are_known(toy):
             assert shared_by(work.bags).work is work
     assert shared_by(work.bags) is None
     assert not sharing._known
+
+
+def test_ids_that_come_again_are_not_mistaken(toy):
+    bags, y = toy
+    rng = np.random.default_rng(0)
+
+    def fit_transform(transformer, X, y, **settings):
+        return transformer.fit_transform(X, y), transformer
+
+    gone, again = set(), 0
+    with SharedWork(bags, 3.0 * bags.instances.nbytes) as work:  # too little to keep four steps
+        fit = work.cache(fit_transform)
+        for k in range(12):
+            train = rng.permutation(len(y))[:20]
+            made, _ = fit(InstanceTransformer(StandardScaler()), work.bags[train], y[train])
+            StatisticKernelSVM().fit(made, y[train])
+            gone.add(id(made.segments[0]))
+            assert all(key == id(b.segments[0]) for key, (_, b, _) in sharing._known.items())
+            assert len(sharing._known) <= 9  # those that were forgotten are not known
+            del made
+            others = [Bags(bags.instances + k, bags.offsets) for _ in range(5)]
+            again += sum(id(other.segments[0]) in gone for other in others)
+            assert all(shared_by(other) is None for other in others)
+        assert shared_by(work.bags) is not None
+    assert again  # ids did come again
+
+
+def test_nothing_is_admitted_after_the_end(toy):
+    bags, y = toy
+
+    def late(transformer, X, y, **settings):
+        work.__exit__()  # as an interrupt does while a thread is still at work
+        return transformer.fit_transform(X, y), transformer
+
+    with SharedWork(bags, 1e8) as work:
+        made, _ = work.cache(late)(InstanceTransformer(StandardScaler()), work.bags[:20], y[:20])
+        assert not sharing._known
+        assert shared_by(made) is None
 
 
 def test_a_model_that_is_fitted_again_is_not_mistaken(toy):
@@ -158,4 +199,5 @@ def test_cache_makes_a_value_once_and_forgets_the_oldest():
     assert made == ["a", "b", "c"]
     with pytest.raises(ZeroDivisionError):
         cache.get("d", lambda: 1 / 0)
+    assert not cache._making
     assert cache.get("d", lambda: 5.0) == 5.0

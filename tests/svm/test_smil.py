@@ -220,6 +220,19 @@ def test_stmil_from_many_starts_finds_what_enumeration_finds():
     assert many.result_.objective == pytest.approx(min(values), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", [4, 8])
+def test_order_does_not_matter_to_stmil_where_scores_are_zero(seed):
+    """On a grid, the linear kernel gives many instances a score that is 0 but for rounding."""
+    bags, y = make_toy_bags(24, kind="witness", max_size=5, random_state=seed)
+    bags = [np.round(2.0 * bag) / 2.0 for bag in bags]
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(24)
+    shuffled = [rng.permutation(bags[i]) for i in order]
+    objective = STMIL(kernel="linear").fit(bags, y).result_.objective
+    other = STMIL(kernel="linear").fit(shuffled, y[order]).result_.objective
+    assert other == pytest.approx(objective, rel=1e-8)
+
+
 def errors(threshold, scores, sign, weight):
     return weight[np.where(scores > threshold, 1.0, -1.0) != sign].sum()
 

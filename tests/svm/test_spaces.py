@@ -103,6 +103,8 @@ def test_same_rows_are_recognised():
     assert rows.same_as(Rows(rows.index.copy(), rows.sign, rows.cost, rows.target))
     assert not rows.same_as(Rows(rows.index, -rows.sign, rows.cost, rows.target))
     assert not rows.same_as(Rows(rows.index, rows.sign, rows.cost, 1.0))
+    group = np.arange(len(rows.index))
+    assert not rows.same_as(Rows(rows.index, rows.sign, rows.cost, rows.target, group))
 
 
 def test_a_constant_machine_has_no_weights():

@@ -229,13 +229,23 @@ class BagGridSearchCV(GridSearchCV):
                 evaluate_candidates(shared.in_turn(), **settings)
                 return
             context = settings.pop("callback_ctx", None)
-            for first, last in shared.waves:
-                self.n_splits_ = last - first
-                if context is not None:
-                    settings["callback_ctx"] = _Tasks(context, first * len(shared.candidates))
-                cv = shared.splits(self._checked_cv_orig, first, last)
+            try:
+                for first, last in shared.waves:
+                    self.n_splits_ = last - first
+                    if context is not None:
+                        settings["callback_ctx"] = _Tasks(context, first * len(shared.candidates))
+                    cv = shared.splits(self._checked_cv_orig, first, last)
+                    evaluate_candidates(shared.in_turn(), cv=cv, **settings)
+                self.n_splits_ = n_splits
+            except ValueError:
+                if self.error_score == "raise":
+                    raise
+                # All fits of these folds may have failed, which `GridSearchCV` takes for all of
+                # all folds. With all folds at once it either goes on or fails for good.
+                settings.pop("callback_ctx", None)
+                self.n_splits_, shared.waves = n_splits, []
+                cv = shared.splits(self._checked_cv_orig, 0, n_splits)
                 evaluate_candidates(shared.in_turn(), cv=cv, **settings)
-            self.n_splits_ = n_splits
 
         with shared.work:
             super()._run_search(evaluate, **context)
@@ -289,9 +299,12 @@ class _SharedSearch:
     def _differs_by_fold(self) -> bool:
         """Tell whether folds have matrices of their own."""
         machine = _machine(self.estimator)
-        gammas = [value for c in self.candidates for name, value in c.items() if _is(name, "gamma")]
-        by_rule = any(isinstance(gamma, str) for gamma in (*gammas, machine.gamma))
-        return bool(_steps(self.estimator)) or (by_rule and needs_gamma(machine.kernel))
+        gammas, kernels = [machine.gamma], [machine.kernel]
+        for candidate in self.candidates:
+            gammas += [value for name, value in candidate.items() if _is(name, "gamma")]
+            kernels += [value for name, value in candidate.items() if _is(name, "kernel")]
+        by_rule = any(isinstance(gamma, str) for gamma in gammas)
+        return bool(_steps(self.estimator)) or (by_rule and any(map(needs_gamma, kernels)))
 
     def _fold_bytes(self) -> int:
         """Return what a fold needs: a matrix, and the bags as a step has left them."""
@@ -326,6 +339,7 @@ class _SharedSearch:
     def in_order(self, out: list[Any], n_splits: int) -> tuple[list[dict[str, Any]], list[Any]]:
         """Return candidates and results, candidate by candidate as in the grid."""
         n, waves = len(self.candidates), self.waves or [(0, n_splits)]
+        out = out[-n * n_splits :]  # without those of an attempt in waves that was given up
         starts = [0, *accumulate(n * (last - first) for first, last in waves)]
         ordered = []
         for turn in np.argsort(self.order):

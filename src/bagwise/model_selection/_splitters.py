@@ -267,7 +267,7 @@ def _numbered(groups: Any, owner: str) -> tuple[NDArray[np.int64], int]:
     """Return the number of the group of each bag, by first appearance, and how many there are."""
     names = np.asarray(groups)
     if names.ndim != 1:
-        msg = f"groups of {owner}.split must be one for each bag. Got an array of {names.shape}."
+        msg = f"groups of {owner}.split must be one for each bag. Got shape {names.shape}."
         raise ValueError(msg)
     try:
         _, first, units = np.unique(names, return_index=True, return_inverse=True)
@@ -354,7 +354,7 @@ def _indicator(y: ArrayLike, owner: str) -> tuple[NDArray[np.int64], bool]:
         )
         raise ValueError(msg)
     _, codes = np.unique(np.asarray(y).ravel(), return_inverse=True)
-    return (codes[:, None] == np.arange(codes.max() + 1)).astype(np.int64), False
+    return (codes[:, None] == np.arange(codes.max(initial=-1) + 1)).astype(np.int64), False
 
 
 def _check_classes(

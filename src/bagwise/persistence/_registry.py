@@ -108,7 +108,11 @@ def _check_machine(state: Mapping[str, Any], at: Scope, *, width: str = "n_featu
     _check_classes(state, at)
     if ("coef_" in state) == ("dual_coef_" in state):
         at.child("coef_").fail("must be there, or dual_coef_, and not both")
+    if ("fourier_weights_" in state) != ("fourier_offset_" in state):
+        at.child("fourier_weights_").fail("must come together with fourier_offset_")
     if "dual_coef_" in state:
+        if "fourier_weights_" in state:
+            at.child("fourier_weights_").fail("must come with coef_")
         if "support_vectors_" in state:
             return
         if "support_" not in state:
@@ -117,8 +121,6 @@ def _check_machine(state: Mapping[str, Any], at: Scope, *, width: str = "n_featu
         if (state["support_"] >= at.sizes["n_features"]).any():
             at.child("support_").fail("must count columns of the kernel matrix")
         return
-    if ("fourier_weights_" in state) != ("fourier_offset_" in state):
-        at.child("fourier_weights_").fail("must come together with fourier_offset_")
     if "fourier_weights_" not in state:
         at.child("coef_").bind("n_weights", at.sizes[width])
 

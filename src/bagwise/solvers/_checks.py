@@ -36,6 +36,13 @@ def check_square(shape: tuple[int, ...]) -> None:
         raise ValueError(msg)
 
 
+def check_tol(solver: str, tol: float) -> None:
+    """Refuse a tolerance that no violation is below or above: with NaN a search would not end."""
+    if not tol >= 0.0:
+        msg = f"tol of {solver} must be a number, not negative. Got {tol}."
+        raise ValueError(msg)
+
+
 def not_finite() -> str:
     """Return what to say of a Gram matrix with NaN or infinity."""
     return "gram must hold finite numbers only. Got NaN or infinity."

@@ -125,9 +125,8 @@ class CachedGram:
         if places is None:
             return
         kept = np.flatnonzero(owner >= 0)
-        for slot, old in enumerate(
-            kept
-        ):  # in one memory: a shorter row ends before the next begins
+        for slot, old in enumerate(kept):
+            # In one memory: a shorter row ends before the next begins.
             self._rows[slot] = rows[old, places]
         self._owner[: len(kept)], self._used[: len(kept)] = owner[kept], used[kept]
         self._slot[owner[kept]] = np.arange(len(kept))

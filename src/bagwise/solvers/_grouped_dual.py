@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.solvers._checks import not_finite
+from bagwise.solvers._checks import check_tol, not_finite
 from bagwise.solvers._grouped_dual_set import LARGEST_FREE, WorkingSet
 from bagwise.solvers._grouped_dual_state import EPS, SLICE_SECONDS, Problem, State
 from bagwise.solvers._result import Result, Status
@@ -128,6 +128,7 @@ def solve_grouped_svm_dual(
     equations, so that decision values are accurate far beyond ``tol``.
     """
     started = perf_counter()
+    check_tol("solve_grouped_svm_dual", tol)
     problem = Problem(gram, sign, group, cap, target, intercept, check_finite=check_finite)
     state = State(problem, alpha0)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import checked_gram, checked_rows, not_finite
+from bagwise.solvers._primal_newton import balanced
 
 SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 EPS = float(np.finfo(np.float64).eps)
@@ -145,11 +146,7 @@ class State:
         total = p.group_sum(alpha)
         share = np.divide(p.cap, total, out=np.ones_like(total), where=total > p.cap)
         alpha *= share[p.group]
-        positive, negative = (alpha[p.paired & (p.side == s)].sum() for s in (1.0, -1.0))
-        heavier = p.paired & (p.side == (1.0 if positive > negative else -1.0))
-        if positive != negative:
-            alpha[heavier] *= min(positive, negative) / max(positive, negative)
-        return alpha
+        return balanced(alpha, np.where(p.paired, p.side, 0.0))
 
     def refresh(self) -> None:
         """Compute the room and ``v`` from scratch.

@@ -16,6 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._checks import check_tol
+from bagwise.solvers._primal_newton import balanced
 from bagwise.solvers._result import Result, Status
 
 _SLICE = 1e7  # entries of the tableau that compiled steps may touch before they come back (20 ms)
@@ -131,6 +133,7 @@ def solve_one_norm_svm(
     sign.
     """
     started = perf_counter()
+    check_tol("solve_one_norm_svm", tol)
     problem = _Problem(A, sign, cost, penalty)
     search = _Search(problem, tol, max_iter)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
@@ -218,12 +221,7 @@ class _Problem:
 
     def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
         """Clip to the box, then scale the heavier sign down to the lighter one."""
-        alpha = np.clip(alpha, 0.0, self.cost)
-        positive, negative = (alpha[self.sign == s].sum() for s in (1.0, -1.0))
-        if positive != negative:
-            heavier = self.sign == (1.0 if positive > negative else -1.0)
-            alpha[heavier] *= min(positive, negative) / max(positive, negative)
-        return alpha
+        return balanced(np.clip(alpha, 0.0, self.cost), self.sign)
 
     def constant(self) -> float:
         """Return the best intercept where all weights are 0."""

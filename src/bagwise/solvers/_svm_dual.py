@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.solvers._checks import not_finite
+from bagwise.solvers._checks import check_tol, not_finite
 from bagwise.solvers._gram_source import GramSource
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._svm_dual_set import LARGEST_FREE, WorkingSet
@@ -123,6 +123,7 @@ def solve_svm_dual(
     that decision values are accurate far beyond ``tol``.
     """
     started = perf_counter()
+    check_tol("solve_svm_dual", tol)
     state = State(gram, sign, cost, target, alpha0, loss=loss, check_finite=check_finite)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
     [search] = ordered_map(

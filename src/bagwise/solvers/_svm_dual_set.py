@@ -104,7 +104,8 @@ class WorkingSet:
             beta, lower, upper = self.beta[free], self.lower[free], self.upper[free]
             room = np.where(direction > 0.0, upper - beta, beta - lower)
             length = np.full(len(free), np.inf)
-            np.divide(room, np.abs(direction), out=length, where=direction != 0.0)
+            with np.errstate(over="ignore"):  # too far away to matter
+                np.divide(room, np.abs(direction), out=length, where=direction != 0.0)
             step = min(1.0, float(length.min()))
             moved = np.clip(beta + step * direction, lower, upper)
             blocked = length <= step

@@ -86,19 +86,20 @@ def alternate(
         Its certificate is that of the loop: the objective of the method and its history, which
         never rises.
     """
-    best = None
+    best, is_start = None, False
     for start in range(n_init):
         rows = problem.random_rows(rng) if start else problem.first_rows()
         first = problem.space.solve(rows)
         ended = majorize_minimize(problem, first, max_iter=max_iter, tol=tol)
         if best is None or ended.objective < best.objective:
-            best = ended
+            best, is_start = ended, ended.x is first
     assert best is not None
     x, certificate = best.x, best.certificate
-    rows = problem.choose(x.scores)
-    if _has_means(x, problem) and not rows.same_as(x.rows):  # nothing was better than the start
-        x = problem.space.solve(rows, x)
-        certificate = replace(certificate, objective=problem.value(x))
+    if is_start and _has_means(x, problem):  # which stand for bags at the start only
+        x = problem.space.solve(problem.choose(x.scores), x)
+        value = problem.value(x)
+        history = np.append(np.maximum(certificate.history[:-1], value), value)
+        certificate = replace(certificate, objective=value, history=history)
     return replace(x, certificate=certificate)
 
 

@@ -16,8 +16,6 @@ from bagwise.svm._precomputed import warn_unless_psd
 from bagwise.svm._sharing import Share, problem_key, shared_by
 from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution, Space
 
-_SWEEPS = 1000  # over explicit features; an ill-conditioned problem gains nothing from more
-
 
 class BagRowMachine(KernelMachine):
     """Base of machines that train on one row for each bag; a given kernel is one between bags."""
@@ -27,13 +25,12 @@ class BagRowMachine(KernelMachine):
 
     @property
     def _has_features(self) -> bool:
-        """Whether images are explicit: the solver then makes sweeps instead of single steps."""
+        """Whether images are explicit."""
         return self.kernel == "linear" or (self.approx is not None and self.kernel != "precomputed")
 
     @property
     def _solver(self) -> dict[str, Any]:
-        most = min(self.max_iter, _SWEEPS) if self._has_features else self.max_iter
-        return {"max_iter": most, "loss": self._loss}
+        return {"max_iter": self.max_iter, "loss": self._loss}
 
     def _learn_rows(
         self,
@@ -58,15 +55,6 @@ class BagRowMachine(KernelMachine):
                 Rows(every, target.signs[:, output], self.C * cost_weight[:, output])
             ),
         )
-
-    @property
-    def _ordinary(self) -> Any:
-        """The support vector machine of scikit-learn with these parameters, if it has them."""
-        from sklearn.svm import SVC
-
-        known = self.kernel in ("linear", "poly", "rbf") and self.approx is None
-        by_name = not isinstance(self.gamma, str) or self.gamma in ("scale", "auto", "median")
-        return SVC(tol=1e-8) if known and by_name else None
 
     def _warn_unless_kernel(self, gram: NDArray[np.float64]) -> None:
         """Warn if a function that the user brought makes no kernel between the training bags."""
@@ -178,7 +166,7 @@ class BagKernelMachine(BagRowMachine):
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Return the factor of each bag in each output, and the attributes that follow."""
         self._warn_unless_kernel(gram)
-        space: Space = KernelSpace(gram, len(gram), tol=self.tol, **self._solver)
+        space = KernelSpace(gram, len(gram), tol=self.tol, **self._solver)
         if share is not None:
             space = share.started(space, problem_key(self))
         solutions = self._solve_rows(space, target, cost_weight)
@@ -205,9 +193,6 @@ class BagKernelMachine(BagRowMachine):
         return np.add.reduceat(factors, bags.offsets[:-1])
 
     # -------------------------------------------------------------------------------- scoring
-
-    def _fitted_kernel(self) -> InstanceKernel:
-        return self._make_kernel(getattr(self, "gamma_", 1.0))
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         if self.kernel == "precomputed":

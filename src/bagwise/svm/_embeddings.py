@@ -1,8 +1,8 @@
 """From instances and a kernel to a `Space`, and from its solutions to fitted attributes.
 
 An exact kernel gives an expansion over training instances (``support_vectors_``, ``dual_coef_``);
-so does a map on landmarks, over these. The linear kernel gives weights of features (``coef_``), random
-Fourier features weights of theirs.
+so does a map on landmarks, over these. The linear kernel gives weights of features (``coef_``),
+random Fourier features weights of theirs.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,6 +32,7 @@ from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space, mean_
 Means: TypeAlias = Literal["image", "instance"]
 
 _NO_GAMMA = ("linear", "cosine")
+_WITH_FOURIER = ("rbf", "laplacian")
 
 
 def needs_gamma(kernel: Any) -> bool:
@@ -96,25 +97,27 @@ def embed(
     if kernel.name == "linear":
         return _linear(bags, solver)
     if approx == "fourier":
+        _refuse_fourier(kernel, owner)
         chart = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
         return _fourier(bags, solver, kernel, chart, means)
     if approx is not None:
         return _landmarks(bags, solver, kernel, approx, rank, rng, means)
-    return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes)
+    return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
 
 
 def expand(model: Any, instances: Any) -> NDArray[np.float64]:
     """Return the scores of instances under the fitted attributes, without intercept."""
     if hasattr(model, "fourier_weights_"):
-        kernel = model._make_kernel(model.gamma_)
-        fourier = FourierMap(kernel, model.fourier_weights_, model.fourier_offset_)
+        fourier = FourierMap(model._fitted_kernel(), model.fourier_weights_, model.fourier_offset_)
         return np.asarray(fourier.transform(instances) @ model.coef_.T, np.float64)
     if hasattr(model, "coef_"):
         return np.asarray(instances @ model.coef_.T, np.float64)
     if model.kernel == "precomputed":
         return np.asarray(instances[:, model.support_] @ model.dual_coef_.T, np.float64)
-    kernel = model._make_kernel(getattr(model, "gamma_", 1.0))
-    return kernel.expand(instances, model.support_vectors_, model.dual_coef_)
+    scores: NDArray[np.float64] = model._fitted_kernel().expand(
+        instances, model.support_vectors_, model.dual_coef_
+    )
+    return scores
 
 
 def expansion_attributes(
@@ -146,6 +149,7 @@ def _exact(
     *,
     means: Means | None,
     cache_bytes: int,
+    owner: str,
 ) -> Embedding:
     instances, offsets, sizes = bags.instances, bags.offsets, bags.sizes
     images = instances
@@ -157,7 +161,8 @@ def _exact(
     if fits:
         gram = image_gram(kernel, images, offsets, means=means == "image")
         if callable(kernel.name):
-            warn_unless_psd(gram[: bags.n_instances, : bags.n_instances], "kernel")
+            n = bags.n_instances
+            warn_unless_psd(gram[:n, :n], f"{owner}: the kernel")
     else:
         gram = ImageSource.of(kernel, images, offsets, means=means == "image")
         solver = {**solver, "cache_bytes": cache_bytes}
@@ -244,6 +249,16 @@ def _mapped_space(
     if means == "instance":
         mapped = chart.transform(mean_instances(bags.instances, bags.offsets))
     return LinearSpace(features, bags.offsets, means=mapped, **solver)
+
+
+def _refuse_fourier(kernel: InstanceKernel, owner: str) -> None:
+    """Refuse kernels that are no function of the difference of two instances."""
+    if kernel.name not in _WITH_FOURIER:
+        msg = (
+            f"{owner} with approx='fourier' needs kernel='rbf' or 'laplacian': other kernels have "
+            f"no random Fourier features. Got kernel={kernel.name!r}."
+        )
+        raise ValueError(msg)
 
 
 def _fourier(

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint
+from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import CachedGram, RowMatrix
 from bagwise.svm._spaces import LinearSpace, mean_instances
 
@@ -57,7 +58,7 @@ class CombinedRows:
                 f"{megabytes:.0f} MB, at once. Raise cache_size to allow it, or learn from fewer "
                 f"bags. Got cache_size={self.cache_size:g}."
             )
-            raise ValueError(msg)
+            raise MemoryLimitError(msg)
         used, factors = _columns_in_use(self.matrix[few])
         return self.images.gram(used, factors)
 

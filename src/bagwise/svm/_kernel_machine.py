@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
-from bagwise.base import BagClassifier, BagTags, Target, one_vs_rest
+from bagwise.base import BagClassifier, BagTags, Target, all_or_nothing, one_vs_rest
 from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, resolve_gamma
 from bagwise.solvers import Certificate
 from bagwise.svm._alternation import Alternation, alternate
@@ -102,7 +102,11 @@ class KernelMachine(BagClassifier):
         self : estimator
             The fitted estimator.
         """
-        return self._fit(X, y, sample_weight)
+        with all_or_nothing(self):
+            # Which attributes there are depends on the kernel: none of another one may stay.
+            for name in [name for name in vars(self) if _is_fitted(name)]:
+                delattr(self, name)
+            return self._fit(X, y, sample_weight)
 
     # -------------------------------------------------------------------------------- learning
 
@@ -124,6 +128,9 @@ class KernelMachine(BagClassifier):
 
     def _make_kernel(self, gamma: float) -> InstanceKernel:
         return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+
+    def _fitted_kernel(self) -> InstanceKernel:
+        return self._make_kernel(self.gamma_ if needs_gamma(self.kernel) else 1.0)
 
     def _random_generator(self) -> np.random.Generator:
         """Return the source of all that is random in a fit."""
@@ -219,6 +226,15 @@ class KernelMachine(BagClassifier):
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return self._expand(bags) + self.intercept_
 
+    @property
+    def _ordinary(self) -> Any:
+        """The support vector machine of scikit-learn with these parameters, if it has them."""
+        from sklearn.svm import SVC
+
+        known = self.kernel in ("linear", "poly", "rbf") and self.approx is None
+        by_name = not isinstance(self.gamma, str) or self.gamma in ("scale", "auto", "median")
+        return SVC(tol=1e-8) if known and by_name else None
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -238,3 +254,8 @@ class MaxRuleMachine(KernelMachine):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True)
+
+
+def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute of this name is one that ``fit`` sets."""
+    return name.endswith("_") and not name.startswith("_")

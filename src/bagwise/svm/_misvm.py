@@ -119,7 +119,7 @@ class MISVM(MaxRuleMachine):
     >>> y = np.arange(20) % 2
     >>> for bag in bags[1::2]:
     ...     bag[2] += 5.0
-    >>> model = MISVM(C=10.0).fit(bags, y)
+    >>> model = MISVM(C=10.0, n_init=5, random_state=0).fit(bags, y)
     >>> model.score(bags, y)
     1.0
     >>> model.key_instances(bags[1::2])
@@ -193,9 +193,7 @@ class MISVM(MaxRuleMachine):
         return self._fitted(embedding, solutions)
 
     def __bagwise_tags__(self) -> BagTags:
-        from sklearn.svm import SVC
-
-        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=SVC(tol=1e-8))
+        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
 
 
 class _KeyInstanceProblem(Alternation):
@@ -211,7 +209,7 @@ class _KeyInstanceProblem(Alternation):
         shared_slack: bool,
     ) -> None:
         super().__init__(space)
-        self.positive = np.flatnonzero(sign > 0)
+        self.positive, self.negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
         self.starts, self.stops = offsets[:-1], offsets[1:]
         self.cost, self.shared_slack = cost, shared_slack
         bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
@@ -222,8 +220,7 @@ class _KeyInstanceProblem(Alternation):
         best = segment_max(scores, self.starts, self.stops)
         positive = np.maximum(1.0 - best[self.positive], 0.0) @ self.cost[self.positive]
         if self.shared_slack:
-            negative = np.unique(self.negative_bags)
-            violation, cost = 1.0 + best[negative], self.cost[negative]
+            violation, cost = 1.0 + best[self.negative], self.cost[self.negative]
         else:
             violation, cost = 1.0 + scores[self.negatives], self.cost[self.negative_bags]
         return float(positive + np.maximum(violation, 0.0) @ cost)

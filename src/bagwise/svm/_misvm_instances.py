@@ -185,9 +185,7 @@ class miSVM(MaxRuleMachine):
         return self._fitted(embedding, solutions)
 
     def __bagwise_tags__(self) -> BagTags:
-        from sklearn.svm import SVC
-
-        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=SVC(tol=1e-8))
+        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
 
 
 class _LabelProblem(Alternation):

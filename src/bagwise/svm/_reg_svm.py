@@ -62,7 +62,8 @@ class RegSVM(BagKernelMachine):
     coef0 : float
         Constant of the polynomial kernel.
     approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel matrix, as in `SIL`.
+        Low-rank map in place of the kernel matrix, as in `SIL`. With ``"feature_space"``, norms are
+        those of the kernel itself.
     rank : int
         Rank of that map.
     n_init : int

@@ -114,6 +114,7 @@ class SharedWork:
                 del _known[key]
         self.kept.clear()
         self.starts.clear()
+        self.expansions.clear()
 
     def expect(self, n_bytes: float) -> None:
         """Keep no more than fits that follow one another will need, where that is known."""
@@ -135,6 +136,9 @@ class SharedWork:
 
     def __sklearn_clone__(self) -> Self:
         return self
+
+    def __reduce__(self) -> Any:  # a pipeline that is pickled during the search has no memory
+        return _itself, (None,)
 
     def __repr__(self) -> str:
         return "shared"
@@ -373,6 +377,9 @@ class _Step:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.fitted, name)
 
+    def __repr__(self) -> str:
+        return repr(self.fitted)
+
     # Copies have no memory: they are what was fitted.
 
     def __sklearn_clone__(self) -> Any:
@@ -382,8 +389,8 @@ class _Step:
         return _itself, (self.fitted,)
 
 
-def _itself(fitted: Any) -> Any:
-    return fitted
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _name(transformer: Any, settings: dict[str, Any]) -> str | None:

@@ -53,7 +53,7 @@ class SIL(MaxRuleMachine):
         Replace the kernel by inner products of ``rank`` features, so that cost and memory grow only
         linearly with the instances: a pivoted Cholesky factor, which takes the instances that
         matter most; landmarks drawn at random; or random Fourier features (RBF and Laplacian
-        kernels). None, and always for the linear kernel: the kernel itself.
+        kernels). None, and always for a kernel that is linear or given: the kernel itself.
     rank : int
         Number of these features.
     class_weight : dict, "balanced" or None
@@ -64,7 +64,8 @@ class SIL(MaxRuleMachine):
     tol : float
         Largest violation of the optimality conditions at which the solver stops.
     max_iter : int
-        Most iterations of the solver.
+        Most iterations of the solver: steps that change two multipliers. With the linear kernel and
+        low-rank maps they are sweeps over all instances, a thousand at most.
     random_state : int, RandomState or None
         Of the random maps; without one of these nothing is random.
     n_jobs : int or None
@@ -152,6 +153,4 @@ class SIL(MaxRuleMachine):
         return self._fitted(embedding, self._solve_outputs(space, target, solve))
 
     def __bagwise_tags__(self) -> BagTags:
-        from sklearn.svm import SVC
-
-        return BagTags(max_rule=True, supervised_analogue=SVC(tol=1e-8))
+        return BagTags(max_rule=True, supervised_analogue=self._ordinary)

@@ -63,7 +63,7 @@ class Rows:
         """Tell whether it is the same problem."""
         return all(
             np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("index", "sign", "cost", "target")
+            for name in ("index", "sign", "cost", "target", "group")
         )
 
 

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from bagwise.bags import segment_mean
 from bagwise.svm._spaces import Rows
 
+_ROUNDING = 1e-9  # scores nearer to 0 than this may be 0
+
 
 @dataclass(frozen=True, eq=False)
 class Sides:
@@ -150,8 +152,8 @@ def with_rows(rows: Rows, index: Any, sign: Any, cost: Any) -> Rows:
 
 
 def signs(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the label that suits each score best, +1 for 0."""
-    return np.where(scores >= 0, 1.0, -1.0)
+    """Return the label that suits each score best, +1 for 0, which rounding may have moved."""
+    return np.where(scores >= -_ROUNDING, 1.0, -1.0)
 
 
 def unsure(scores: NDArray[np.float64]) -> NDArray[np.float64]:

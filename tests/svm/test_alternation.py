@@ -1,0 +1,40 @@
+"""The record of machines that alternate is that of the machine they return."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from bagwise.svm import MISVM, STMIL, MissSVM, miSVM
+from bagwise.testing import make_toy_bags
+
+MODELS = [MISVM(), MISVM(negative_slack="bag"), miSVM(), STMIL(), MissSVM()]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [1, 2, 50])
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_history_ends_at_the_objective(model, max_iter):
+    for seed in range(3):
+        bags, y = make_toy_bags(30, kind="close", random_state=seed)
+        result = type(model)(**{**model.get_params(), "max_iter": max_iter}).fit(bags, y).result_
+        assert len(result.history) == result.n_iter + 1 <= max_iter + 1
+        assert result.history[-1] == result.objective
+        assert (np.diff(result.history) <= 0).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_start_that_is_best_already_is_put_into_instances(kernel):
+    """The mean of equal instances is as good as they, but the model has to be made of them."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(12, 2)) + np.repeat([[1.0], [0.0]], 6, axis=0)
+    bags, y = [np.repeat(point[None], 3, axis=0) for point in points], np.repeat([1, 0], 6)
+    for C in (0.1, 10.0):
+        model = MISVM(C, kernel=kernel, gamma=1.0, negative_slack="bag", tol=1e-9).fit(bags, y)
+        ordinary = SVC(C=C, kernel=kernel, gamma=1.0, tol=1e-9).fit(points, y)
+        expected = ordinary.decision_function(points)
+        np.testing.assert_allclose(model.decision_function(bags), expected, atol=1e-4)
+        result = model.result_
+        loss = C * np.maximum(1.0 - (2 * y - 1) * model.decision_function(bags), 0.0).sum()
+        assert loss <= result.objective
+        assert result.history[-1] == result.objective
+        assert (np.diff(result.history) <= 0).all()
