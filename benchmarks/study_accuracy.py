@@ -1,11 +1,12 @@
 """Accuracy on the five classic sets, parameters chosen inside the training folds.
 
 Protocol: stratified 10-fold cross-validation, repeated with other folds. On the training fold the
-features are standardised (for kernels between bags also: scaled to the interval from 0 to 1) and the
-median squared distance is taken. The scaling, gamma (in units of one over that median) and C, and
-nothing else, are chosen by stratified cross-validation of the training fold: 3 folds for methods
-that alternate and for MILES, 5 folds, twice, for kernels between bags. Printed are the mean over
-repeats of the accuracy over all bags, its standard error over repeats, and what the papers print.
+features are standardised (for kernels between bags also: scaled to the interval from 0 to 1) and
+the median squared distance is taken. The scaling, gamma (in units of one over that median) and C,
+and nothing else, are chosen by stratified cross-validation of the training fold: 3 folds for
+methods that alternate and for MILES, 5 folds, twice, for kernels between bags. Printed are the mean
+over repeats of the accuracy over all bags, its standard error over repeats, and what the papers
+print.
 
     BAGWISE_DATA=... python benchmarks/study_accuracy.py [--repeats 5] [--methods ...] [--sets ...]
 """

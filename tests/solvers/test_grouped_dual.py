@@ -415,3 +415,13 @@ def test_nan_is_noticed_without_the_check():
     gram[0, 3] = gram[3, 0] = np.nan
     with pytest.raises(ValueError, match="gram must hold finite"):
         solve_grouped_svm_dual(gram, [1, 1, -1, -1], [0, 0, 1, 1], 1.0, check_finite=False)
+
+
+def test_rows_that_all_tie_end():
+    """With a kernel of zeros every row violates alike, and a set of some may hold one sign only."""
+    n = 2200
+    result = solve_grouped_svm_dual(
+        np.zeros((n, n)), np.repeat([1.0, -1.0], n // 2), np.arange(n), np.ones(n)
+    )
+    assert result.converged
+    assert result.objective == pytest.approx(n)

@@ -210,3 +210,28 @@ def test_finds_the_key_instances_of_toy_bags(cls):
     assert model.score(new, labels) >= 0.9
     odd = np.array([bag[:, 1].argmax() for bag in new])
     assert (model.key_instances(new) == odd)[labels == 1].mean() >= 0.9
+
+
+def inner_product(A, B):
+    return A @ B.T
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"kernel": "linear"}, {"kernel": inner_product}, {"kernel": inner_product, "cache_size": 0}],
+    ids=["features", "matrix", "pieces"],
+)
+def test_instances_that_all_score_the_same_are_chosen_by_content(params):
+    """A first problem without weights must not leave the choice to the order of instances."""
+    rng = np.random.default_rng(5)
+    bags = [rng.normal(size=(10, 3)) for _ in range(24)]
+    y = np.arange(24) % 2
+    for bag in bags[1::2]:
+        bag[rng.integers(10)] += 2.0
+    results = [
+        MISVM(C=1.0, **params).fit([bag[rng.permutation(10)] for bag in bags], y).result_
+        for _ in range(3)
+    ]
+    assert results[0].history[0] == pytest.approx(2.0 * 12, rel=1e-9)  # no weights, all negative
+    assert results[0].objective < 12.0
+    np.testing.assert_allclose([r.objective for r in results], results[0].objective, rtol=1e-6)

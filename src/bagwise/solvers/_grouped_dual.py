@@ -161,7 +161,7 @@ class _Search:
         active = state.problem.active
         if len(active) > _WHOLE and self.n_breaking > _SMALLEST_SET:
             self.descend(self.whole(), 0.5 * tol, budget=len(active) // 6)
-        goal, attempts, losses = tol, 0, 0
+        goal, attempts, losses, stuck = tol, 0, 0, False
         polished = state.violation == -np.inf  # nothing can move
         while True:
             violation = state.violation
@@ -174,7 +174,7 @@ class _Search:
             if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
                 self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
                 break
-            work = self.working_set()
+            work = self.whole() if stuck else self.working_set()
             # Other rows may come in while the free rows are not known: do not be exact too early.
             aim = 0.05 * violation if work.is_partial else _NEWTON_BELOW
             aim = max(0.5 * goal, min(aim, 0.05 * violation))
@@ -182,6 +182,8 @@ class _Search:
             budget = None if violation > tol else max(1000, self.n_iter // 4)
             dual, n_iter = state.dual, self.n_iter
             lost = self.descend(work, aim, budget)
+            # Where very many rows tie, the set may hold no two that can move together.
+            stuck = self.n_iter == n_iter and work.is_partial
             polish = attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
             polished = not polish
             if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):

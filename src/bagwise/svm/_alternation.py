@@ -84,7 +84,7 @@ def alternate(
     -------
     Solution
         Its certificate is that of the loop: the objective of the method and its history, which
-        never rises.
+        never rises. It has converged if the last convex problem has as well.
     """
     best, is_start = None, False
     for start in range(n_init):
@@ -100,6 +100,8 @@ def alternate(
         value = problem.value(x)
         history = np.append(np.maximum(certificate.history[:-1], value), value)
         certificate = replace(certificate, objective=value, history=history)
+    if certificate.converged:  # as far as its last convex problem was solved
+        certificate = replace(certificate, status=x.certificate.status)
     return replace(x, certificate=certificate)
 
 

@@ -202,7 +202,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         if kernel is not None:
             gram = image_gram(kernel, bags.instances, bags.offsets, means=self._uses_means)
             if callable(kernel.name):
-                warn_unless_psd(gram[:n, :n], "kernel")
+                warn_unless_psd(gram[:n, :n], f"{type(self).__name__}: the kernel")
             return _Images(gram, bags.offsets, bias), np.arange(n)
         gram, places = given_gram(bags, type(self).__name__)
         if self._uses_means:

@@ -1,6 +1,5 @@
 """MICA: a 1-norm machine in which a point of each positive bag stands for it."""
 
-from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._compat import Interval
-from bagwise.bags import Bags, segment_argmax, segment_max
+from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
 from bagwise.kernels import InstanceKernel
 from bagwise.svm._embeddings import expansion_attributes
@@ -23,10 +22,9 @@ from bagwise.svm._one_norm import (
     scaled_keys,
 )
 from bagwise.svm._precomputed import given_square
-from bagwise.svm._spaces import Rows, Solution
+from bagwise.svm._spaces import Solution
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
-_TIE = 1e-9  # relative difference of scores that is rounding
 
 
 class MICA(MaxRuleMachine):
@@ -212,6 +210,7 @@ class MICA(MaxRuleMachine):
             bags.offsets,
             row_key=row_key,
             column_key=np.linspace(0.0, 1.0, bags.n_features) if linear else row_key,
+            linear=linear,
             tol=min(self.tol, _GAP),
         )
         solutions = self._alternate_outputs(
@@ -222,7 +221,7 @@ class MICA(MaxRuleMachine):
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
-                linear=linear,
+                shared_slack=False,
             ),
         )
         weights = _weights(solutions, columns.shape[1])
@@ -250,47 +249,7 @@ class MICA(MaxRuleMachine):
 
 
 class _OneNormProblem(_KeyInstanceProblem):
-    """MICA of one output: the loss of MI-SVM, and the 1-norm of the weights.
-
-    Where all weights are 0, as they may be in the first programme, all instances score the same.
-    Which of them stands for its bag is then decided by `_lean`, not by their order.
-    """
-
-    space: OneNormSpace
-
-    def __init__(
-        self,
-        space: OneNormSpace,
-        offsets: NDArray[np.int64],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
-        *,
-        linear: bool,
-    ) -> None:
-        super().__init__(space, offsets, sign, cost, shared_slack=False)
-        self.linear = linear
-
-    def choose(self, scores: NDArray[np.float64]) -> Rows:
-        best = segment_max(scores, self.starts, self.stops)
-        level = best - _TIE * np.maximum(1.0, np.abs(best))
-        is_best = scores >= np.repeat(level, self.stops - self.starts)
-        if np.count_nonzero(is_best) == len(best):
-            return super().choose(scores)
-        starts, stops = self.starts[self.positive], self.stops[self.positive]
-        lean = np.where(is_best, self._lean, -np.inf)
-        return self._rows(starts + segment_argmax(lean, starts, stops))
-
-    @cached_property
-    def _lean(self) -> NDArray[np.float64]:
-        """How far each instance lies in the direction from the negative to the positive mean."""
-        sizes = self.stops - self.starts
-        positive, negative = np.zeros((2, self.space.n_instances))
-        positive[:] = np.repeat(self.cost / sizes, sizes)
-        positive[self.negatives] = 0.0
-        negative[self.negatives] = self.cost[self.negative_bags]
-        coef = positive / (positive.sum() or 1.0) - negative / (negative.sum() or 1.0)
-        columns = self.space.columns
-        return columns.dot(columns.combine(coef) if self.linear else coef)
+    """MICA of one output: the loss of MI-SVM, and the 1-norm of the weights."""
 
     def value(self, x: Solution) -> float:
         assert x.weights is not None

@@ -1,5 +1,6 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -12,6 +13,8 @@ from bagwise.base import BagTags, Target
 from bagwise.svm._alternation import Alternation
 from bagwise.svm._kernel_machine import MaxRuleMachine
 from bagwise.svm._spaces import Rows, Space
+
+_TIE = 1e-9  # scores that differ by less are equal up to the solver's rounding
 
 
 class MISVM(MaxRuleMachine):
@@ -102,6 +105,8 @@ class MISVM(MaxRuleMachine):
     Notes
     -----
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
+    Instances of a bag that score the same, as all do where the first problem has no weights, are
+    told apart by how far they lie in the direction from the negative to the positive mean.
     A kernel matrix that is given does not tell the mean instance of a bag, so the first problem
     then has the means of the images of its instances.
 
@@ -197,7 +202,11 @@ class MISVM(MaxRuleMachine):
 
 
 class _KeyInstanceProblem(Alternation):
-    """MI-SVM of one output: rows are the key instances of positive bags and all negatives."""
+    """MI-SVM of one output: rows are the key instances of positive bags and all negatives.
+
+    Where all weights are 0, as they may be in the first problem, all instances score the same.
+    Which of them stands for its bag is then decided by `_lean`, not by their order.
+    """
 
     def __init__(
         self,
@@ -226,8 +235,25 @@ class _KeyInstanceProblem(Alternation):
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
     def choose(self, scores: NDArray[np.float64]) -> Rows:
-        places = segment_argmax(scores, self.starts[self.positive], self.stops[self.positive])
-        return self._rows(self.starts[self.positive] + places)
+        starts, stops = self.starts[self.positive], self.stops[self.positive]
+        best = segment_max(scores, self.starts, self.stops)
+        level = best - _TIE * np.maximum(1.0, np.abs(best))
+        is_best = scores >= np.repeat(level, self.stops - self.starts)
+        if np.count_nonzero(is_best) > len(best):
+            scores = np.where(is_best, self._lean, -np.inf)
+        return self._rows(starts + segment_argmax(scores, starts, stops))
+
+    @cached_property
+    def _lean(self) -> NDArray[np.float64]:
+        """How far each instance lies in the direction from the negative to the positive mean."""
+        sizes = self.stops - self.starts
+        positive, negative = np.zeros((2, self.space.n_instances))
+        positive[:] = np.repeat(self.cost / sizes, sizes)
+        positive[self.negatives] = 0.0
+        negative[self.negatives] = self.cost[self.negative_bags]
+        positive /= positive.sum() or 1.0
+        negative /= negative.sum() or 1.0
+        return self.space.project(positive - negative)
 
     def first_rows(self) -> Rows:
         return self._rows(self.stops[-1] + self.positive)

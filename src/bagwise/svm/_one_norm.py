@@ -188,6 +188,8 @@ class OneNormSpace:
         Where the bags begin, and where the last one ends.
     row_key, column_key : ndarray of shape (n_instances,) and (n_columns,)
         Numbers in [0, 1] that break ties.
+    linear : bool
+        Whether the columns are features of the instances; else they are a kernel with all of them.
     tol : float
         Of the solver.
     """
@@ -196,12 +198,17 @@ class OneNormSpace:
     offsets: NDArray[np.int64]
     row_key: NDArray[np.float64]
     column_key: NDArray[np.float64]
+    linear: bool = False
     tol: float = 1e-6
 
     @property
     def n_instances(self) -> int:
         """Number of instances."""
         return self.columns.shape[0]
+
+    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Space`."""
+        return self.columns.dot(self.columns.combine(coef) if self.linear else coef)
 
     def solve(self, rows: Rows, start: Solution | None = None) -> OneNormSolution:
         """See `Space`."""

@@ -82,6 +82,12 @@ class SelectedSpace:
         """See `Space`."""
         return self.starts.solve(self._solve, rows, start, self.space.loss)
 
+    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Space`."""
+        whole = np.zeros(self.space.n_instances)
+        whole[self.rows] = coef
+        return self.space.project(whole)[self.rows]
+
     def _solve(self, rows: Rows, start: Solution | None) -> Solution:
         if start is not None:
             start = replace(start, rows=self._outside(start.rows))

@@ -26,6 +26,7 @@ from bagwise.solvers import (
 )
 
 _SOLVER_STEPS = 10_000_000  # pair steps that one solve on a Gram matrix may take
+_STRIP = 256  # rows of a matrix that is computed piece by piece
 _SOLVER_SWEEPS = 1000  # likewise on features
 
 
@@ -115,6 +116,9 @@ class Space(Protocol):
     def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
         """Train on rows, from the multipliers of an earlier solution if one is given."""
 
+    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the inner product of every instance with their sum, each times its factor."""
+
 
 def constant_solution(n_instances: int, sign: float) -> Solution:
     """Return the machine for bags that all have one sign: that sign everywhere."""
@@ -182,6 +186,17 @@ class KernelSpace:
             squared_norm=max(0.0, float(beta @ (result.decision - result.intercept))),
             certificate=result.certificate,
         )
+
+    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Space`."""
+        n = self.n_instances
+        if isinstance(self.gram, np.ndarray):
+            return np.asarray(self.gram[:n, :n] @ coef, np.float64)
+        out = np.zeros(n)
+        for first in range(0, n, _STRIP):
+            rows = np.arange(first, min(first + _STRIP, n))
+            out += coef[rows] @ self.gram.block(rows)[:, :n]
+        return out
 
     def _solve(
         self,
@@ -268,6 +283,11 @@ class LinearSpace:
             certificate=result.certificate,
             weights=result.coef,
         )
+
+    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Space`."""
+        matrix = RowMatrix(self.features)
+        return matrix.dot(matrix.combine(coef))
 
     def _images(self, index: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
         """Return a matrix that holds the images, and their rows in it.
