@@ -247,6 +247,11 @@ def test_huge_cell(table, fails):
     assert "field larger than field limit" in fails(table("bag,x\n" + "a" * 200_000 + ",1\n"))
 
 
+def test_numbers_whose_sum_overflows(table):
+    path = table("bag,x,y\na,1.7e308,1.7e308\n")
+    assert read(path, bag="bag").instances.tolist() == [[1.7e308, 1.7e308]]
+
+
 def test_the_quick_way_is_taken_without_falling_back(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(_csv_quick, "_LEAST_BYTES", 0)

@@ -188,7 +188,9 @@ def _rows(table: Any, roles: Roles, line_of: Callable[[int], int]) -> Rows | Non
     matrix = np.empty((table.num_rows, len(roles.features)))
     for j, position in enumerate(roles.features):
         matrix[:, j] = as_numpy(table[str(position)].combine_chunks())
-    if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum tells at little cost, but not always
+        is_finite = bool(np.isfinite(matrix.sum()))
+    if not is_finite and not np.isfinite(matrix).all():
         return None
 
     def column(position: int) -> Coded:
