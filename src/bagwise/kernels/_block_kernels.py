@@ -182,3 +182,14 @@ def segment_sums(
                 total += column_weight[j] * folded[j]
             out[r, c] = total
     return out
+
+
+@compiled
+def mirror_upper(square: NDArray[Any]) -> None:
+    """Copy what is above the diagonal to below it, in small squares that stay in the cache."""
+    n = square.shape[0]
+    for top in range(0, n, 32):
+        for left in range(0, top + 1, 32):
+            for i in range(top, min(top + 32, n)):
+                for j in range(left, min(left + 32, i)):
+                    square[i, j] = square[j, i]

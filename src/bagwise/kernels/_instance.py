@@ -206,5 +206,6 @@ def mirror(out: NDArray[Any], rows: slice, columns: slice) -> None:
     if rows != columns:
         out[columns, rows] = out[rows, columns].T
         return
-    square = out[rows, rows]
-    np.copyto(square, square.T.copy(), where=np.tri(len(square), k=-1, dtype=bool))
+    from bagwise.kernels._block_kernels import mirror_upper
+
+    mirror_upper(out[rows, rows])

@@ -331,6 +331,8 @@ def _started(rows: Rows, start: Solution | None, n_images: int) -> NDArray[np.fl
 
 def _repeated(index: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the places at which an image occurs that has occurred before."""
+    if np.bincount(index).max(initial=0) <= 1:
+        return np.empty(0, np.int64)
     first = np.zeros(len(index), bool)
     first[np.unique(index, return_index=True)[1]] = True
     return np.flatnonzero(~first)
