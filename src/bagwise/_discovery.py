@@ -22,4 +22,4 @@ def all_estimators() -> list[tuple[str, type[Any]]]:
         for name in module.__all__
         if isinstance(getattr(module, name), type)
     ]
-    return sorted(found, key=lambda pair: pair[0].lower())
+    return sorted(found, key=lambda pair: (pair[0].lower(), pair[0]))

@@ -57,4 +57,4 @@ def model_names() -> list[str]:
         for node in ast.parse(source).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 names.update(ast.literal_eval(node.value))
-    return sorted(names, key=str.lower)
+    return sorted(names, key=lambda name: (name.lower(), name))
