@@ -4,10 +4,9 @@ Protocol: stratified 10-fold cross-validation, repeated with other folds. On the
 features are standardised (for kernels between bags also: scaled to the interval from 0 to 1) and
 the median squared distance is taken. The scaling, gamma (in units of one over that median) and C,
 and nothing else, are chosen by stratified cross-validation of the training fold: 3 folds for
-methods that alternate and for MILES, 5 folds for kernels between bags, these ten times on the Musk
-sets (whose 100 bags make the choice a matter of chance otherwise) and twice on the others. Printed
-are the mean over repeats of the accuracy over all bags, its standard error over repeats, and what
-the papers print.
+methods that alternate and for MILES, 5 folds, twice, for kernels between bags. Printed are the mean
+over repeats of the accuracy over all bags, its standard error over repeats, and what the papers
+print.
 
     BAGWISE_DATA=... python benchmarks/study_accuracy.py [--repeats 5] [--methods ...] [--sets ...]
 """
@@ -80,11 +79,12 @@ def one_repeat(method, bags, y, seed):
 def search_with(scaling, method, bags, y, seed):
     """Return the fitted scaler, and the search on what it makes of the training fold."""
     estimator, grid, _, n_splits = METHODS[method]
-    n_repeats = 1 if n_splits == 3 else 10 if len(y) < 150 else 2
     scaler = InstanceTransformer(scaling)
     scaled = scaler.fit_transform(bags)
     unit = resolve_gamma("median", scaled.instances)
-    folds = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=seed)
+    folds = RepeatedStratifiedKFold(
+        n_splits=n_splits, n_repeats=1 if n_splits == 3 else 2, random_state=seed
+    )
     widths = [width * unit for width in grid["gamma"]]
     search = BagGridSearchCV(estimator, {**grid, "gamma": widths}, cv=folds)
     return scaler, search.fit(scaled, y)
