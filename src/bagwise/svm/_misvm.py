@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, segment_argmax, segment_max
+from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target
 from bagwise.svm._alternation import Alternation
 from bagwise.svm._kernel_machine import MaxRuleMachine
@@ -226,7 +226,7 @@ class _KeyInstanceProblem(Alternation):
         self.negative_bags = bag_of[self.negatives]
 
     def loss(self, scores: NDArray[np.float64]) -> float:
-        best = segment_max(scores, self.starts, self.stops)
+        best = np.maximum.reduceat(scores, self.starts)
         positive = np.maximum(1.0 - best[self.positive], 0.0) @ self.cost[self.positive]
         if self.shared_slack:
             violation, cost = 1.0 + best[self.negative], self.cost[self.negative]
@@ -236,7 +236,7 @@ class _KeyInstanceProblem(Alternation):
 
     def choose(self, scores: NDArray[np.float64]) -> Rows:
         starts, stops = self.starts[self.positive], self.stops[self.positive]
-        best = segment_max(scores, self.starts, self.stops)
+        best = np.maximum.reduceat(scores, self.starts)
         level = best - _TIE * np.maximum(1.0, np.abs(best))
         is_best = scores >= np.repeat(level, self.stops - self.starts)
         if np.count_nonzero(is_best) > len(best):
