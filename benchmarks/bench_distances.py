@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from bagwise._threads import ordered_map
 from bagwise.kernels._distances import hausdorff, nearest
-from bagwise.kernels._instance import slices
 from bagwise.kernels._metrics import InstanceMetric
+from bagwise.kernels._rows import slices
 
 SIZE, WIDTH = 31, 30
 REPEATS = 3

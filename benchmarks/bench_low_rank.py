@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 from bagwise._threads import ordered_map
 from bagwise.kernels import InstanceKernel
 from bagwise.kernels._fourier_map import random_fourier
-from bagwise.kernels._instance import BLOCK
 from bagwise.kernels._landmark_maps import cholesky_features, nystroem
-from bagwise.kernels._rows import slices
+from bagwise.kernels._rows import BLOCK, slices
 
 REPEATS = 3
 

@@ -52,6 +52,11 @@ def one_vs_rest(
     return list(ordered_map(solve, range(n_outputs), n_threads=n_threads))
 
 
+def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute of this name is one that ``fit`` sets."""
+    return name.endswith("_") and not name.startswith("_")
+
+
 def _scores_instances(estimator: "BagClassifier") -> bool:
     return estimator.__bagwise_tags__().instance_scores
 
@@ -76,6 +81,9 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         with all_or_nothing(self):
             self._validate_params()
+            # Which attributes there are may depend on parameters: none of an earlier fit may stay.
+            for name in [name for name in vars(self) if _is_fitted(name)]:
+                delattr(self, name)
             bags = validate_bags(self, X, reset=True)
             weight = check_sample_weight(sample_weight, bags)
             target = encode_target(self, y, weight)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint
-from bagwise.kernels._instance import InstanceKernel, Matrix, common_dtype, slices
+from bagwise.kernels._instance import InstanceKernel
+from bagwise.kernels._rows import Matrix, common_dtype, slices
 
 _STRIP = 256  # rows whose means are taken at a time
 

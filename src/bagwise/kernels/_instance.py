@@ -19,8 +19,6 @@ from bagwise.kernels._rows import (
     slices,
 )
 
-__all__ = ["InstanceKernel", "Matrix", "common_dtype", "mirror", "slices", "tiles"]
-
 
 @dataclass(frozen=True)
 class InstanceKernel:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
-from bagwise.base import BagClassifier, BagTags, Target, all_or_nothing, one_vs_rest
+from bagwise.base import BagClassifier, BagTags, Target, one_vs_rest
 from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, resolve_gamma
 from bagwise.solvers import Certificate
 from bagwise.svm._alternation import Alternation, alternate
@@ -102,11 +102,7 @@ class KernelMachine(BagClassifier):
         self : estimator
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            # Which attributes there are depends on the kernel: none of another one may stay.
-            for name in [name for name in vars(self) if _is_fitted(name)]:
-                delattr(self, name)
-            return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     # -------------------------------------------------------------------------------- learning
 
@@ -254,8 +250,3 @@ class MaxRuleMachine(KernelMachine):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True)
-
-
-def _is_fitted(name: str) -> bool:
-    """Tell whether an attribute of this name is one that ``fit`` sets."""
-    return name.endswith("_") and not name.startswith("_")

@@ -12,7 +12,7 @@ from bagwise.base import BagTags, Target
 from bagwise.kernels import InstanceKernel
 from bagwise.svm._embeddings import expansion_attributes
 from bagwise.svm._kernel_machine import MaxRuleMachine
-from bagwise.svm._misvm import _KeyInstanceProblem
+from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm._one_norm import (
     Columns,
     ComputedColumns,
@@ -248,7 +248,7 @@ class MICA(MaxRuleMachine):
         return BagTags(max_rule=True, order_tolerance=1e-6)
 
 
-class _OneNormProblem(_KeyInstanceProblem):
+class _OneNormProblem(KeyInstanceProblem):
     """MICA of one output: the loss of MI-SVM, and the 1-norm of the weights."""
 
     def value(self, x: Solution) -> float:

@@ -187,7 +187,7 @@ class MISVM(MaxRuleMachine):
         solutions = self._alternate_outputs(
             embedding.space,
             target,
-            lambda output: _KeyInstanceProblem(
+            lambda output: KeyInstanceProblem(
                 embedding.space,
                 bags.offsets,
                 target.signs[:, output],
@@ -201,7 +201,7 @@ class MISVM(MaxRuleMachine):
         return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
 
 
-class _KeyInstanceProblem(Alternation):
+class KeyInstanceProblem(Alternation):
     """MI-SVM of one output: rows are the key instances of positive bags and all negatives.
 
     Where all weights are 0, as they may be in the first problem, all instances score the same.
