@@ -11,6 +11,7 @@ from bagwise import Bags
 from bagwise._threads import thread_count
 from bagwise.base import BagTags
 from bagwise.base._target import Target
+from bagwise.base._validation import as_bags
 from bagwise.exceptions import ModelFileError
 from bagwise.solvers import Certificate, Status
 from testing.sound import BagsOnly, NearestMean
@@ -323,9 +324,11 @@ class HasNoSeed(NearestMean):
 
 @caught_by("check_refit_equals_fresh_fit")
 class StartsFromLastFit(NearestMean):
-    def _learn(self, bags, target, cost_weight, bag_weight):
-        learned = super()._learn(bags, target, cost_weight, bag_weight)
-        return {**learned, "n_fits_": getattr(self, "n_fits_", 0) + 1}
+    def fit(self, X, y, sample_weight=None):
+        n_fits = getattr(self, "n_fits_", 0)
+        super().fit(X, y, sample_weight)
+        self.n_fits_ = n_fits + 1
+        return self
 
 
 @caught_by("check_refit_equals_fresh_fit")
@@ -340,9 +343,12 @@ class KeepsNames(NearestMean):
 
 @caught_by("check_refit_after_sparse")
 class RemembersSparse(NearestMean):
-    def _learn(self, bags, target, cost_weight, bag_weight):
-        learned = super()._learn(bags, target, cost_weight, bag_weight)
-        return {**learned, "was_sparse_": True} if bags.is_sparse else learned
+    def fit(self, X, y, sample_weight=None):
+        was_sparse = hasattr(self, "was_sparse_") or as_bags(X).is_sparse
+        super().fit(X, y, sample_weight)
+        if was_sparse:
+            self.was_sparse_ = True
+        return self
 
 
 @caught_by("check_n_jobs")
