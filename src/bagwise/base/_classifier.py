@@ -1,8 +1,7 @@
 """The contract that every bag classifier keeps, written once."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -16,22 +15,11 @@ from bagwise._compat import check_sample_weight
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base._certificates import warn_unless_converged
+from bagwise.base._fitting import all_or_nothing, forget_fit
 from bagwise.base._tags import BagTags
 from bagwise.base._target import Target, class_weighted, encode_target
 from bagwise.base._validation import validate_bags
 from bagwise.solvers import Certificate
-
-
-@contextmanager
-def all_or_nothing(estimator: object) -> Iterator[None]:
-    """Put the estimator back as it was if the block is left by any exception, Ctrl-C included."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 def one_vs_rest(
@@ -50,11 +38,6 @@ def one_vs_rest(
     """
     n_threads = min(effective_n_jobs(n_jobs), n_outputs)
     return list(ordered_map(solve, range(n_outputs), n_threads=n_threads))
-
-
-def _is_fitted(name: str) -> bool:
-    """Tell whether an attribute of this name is one that ``fit`` sets."""
-    return name.endswith("_") and not name.startswith("_")
 
 
 def _scores_instances(estimator: "BagClassifier") -> bool:
@@ -81,9 +64,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         with all_or_nothing(self):
             self._validate_params()
-            # Which attributes there are may depend on parameters: none of an earlier fit may stay.
-            for name in [name for name in vars(self) if _is_fitted(name)]:
-                delattr(self, name)
+            forget_fit(self)
             bags = validate_bags(self, X, reset=True)
             weight = check_sample_weight(sample_weight, bags)
             target = encode_target(self, y, weight)
