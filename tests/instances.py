@@ -35,6 +35,7 @@ VARIANTS = [
     MIKernelSVM(normalization="feature_space"),
     MIKernelSVM(normalization="feature_space", kernel="poly", coef0=1.0),
     MIKernelSVM(kernel="linear"),
+    MIKernelSVM(loss="squared_hinge", normalization="feature_space"),
     LabelMeanSVM(approx="fourier", rank=50, random_state=0),
     StatisticKernelSVM(statistic="mean_std", gamma="median"),
     StatisticKernelSVM(kernel="linear"),

@@ -119,3 +119,22 @@ def test_has_no_normalization():
 def test_default_parameters_work_on_musk1(load_set):
     bags, y = scaled_bags(load_set("musk1"))
     assert cross_val_score(LabelMeanSVM(), bags, y, cv=5).mean() > 0.75
+
+
+@pytest.mark.parametrize("params", KERNELS, ids=kernel_name)
+def test_it_is_the_set_kernel_with_the_squared_hinge(params):
+    bags, y = make_toy_bags(random_state=3)
+    mean = LabelMeanSVM(C=3.0, **params).fit(bags, y)
+    pairs = MIKernelSVM(C=3.0, loss="squared_hinge", **params).fit(bags, y)
+    assert pairs.result_.objective == mean.result_.objective
+    np.testing.assert_array_equal(pairs.decision_function(bags), mean.decision_function(bags))
+
+
+def test_squared_hinge_of_normalised_kernel_against_general_solver():
+    bags, y = make_toy_bags(random_state=4)
+    model = MIKernelSVM(C=3.0, gamma=0.2, loss="squared_hinge", normalization="feature_space")
+    model.fit(bags, y)
+    K = set_kernel(list(bags), list(bags), "feature_space", kernel="rbf", gamma=0.2)
+    sign = np.where(y == model.classes_[1], 1.0, -1.0)
+    objective = solve_primal(K, sign, 3.0)[2]
+    assert model.result_.objective == pytest.approx(objective, rel=1e-6)

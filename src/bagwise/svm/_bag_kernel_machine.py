@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import Target
-from bagwise.kernels import InstanceKernel, normalise_set_gram, set_gram, set_self
+from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
 from bagwise.svm._embeddings import expansion_attributes
 from bagwise.svm._kernel_machine import KernelMachine
 from bagwise.svm._precomputed import warn_unless_psd
@@ -20,8 +20,10 @@ from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution, Space
 class BagRowMachine(KernelMachine):
     """Base of machines that train on one row for each bag; a given kernel is one between bags."""
 
-    #: What a violated margin costs.
-    _loss = "hinge"
+    @property
+    def _loss(self) -> str:
+        """What a violated margin costs."""
+        return "hinge"
 
     @property
     def _has_features(self) -> bool:
@@ -47,6 +49,12 @@ class BagRowMachine(KernelMachine):
     def _solve_rows(
         self, space: Space, target: Target, cost_weight: NDArray[np.float64]
     ) -> list[Solution]:
+        if (
+            self._loss == "squared_hinge"
+            and isinstance(space, KernelSpace)
+            and (self.kernel == "precomputed" or callable(self.kernel))
+        ):
+            self._refuse_unbounded(space.gram, self.C * cost_weight)
         every = np.arange(space.n_instances)
         return self._solve_outputs(
             space,
@@ -55,6 +63,27 @@ class BagRowMachine(KernelMachine):
                 Rows(every, target.signs[:, output], self.C * cost_weight[:, output])
             ),
         )
+
+    def _refuse_unbounded(self, gram: NDArray[Any], cost: NDArray[np.float64]) -> None:
+        """Refuse a kernel so far from positive semi-definite that the dual has no maximum.
+
+        The squared hinge, unlike the hinge, sets no bound to the multipliers of the dual. It adds
+        one over twice the cost to the diagonal of the kernel, which makes up for a little.
+        """
+        name = f"{type(self).__name__}: the kernel"
+        if check_psd(gram, name=name) == 0.0:
+            return
+        for column in cost.T:
+            rows = np.flatnonzero(column)
+            least = check_psd(gram[np.ix_(rows, rows)] + np.diag(0.5 / column[rows]), name=name)
+            if least < -1e-6:
+                msg = (
+                    f"{name} between bags, with 1 / (2 C) added to its diagonal, must be positive "
+                    f"semi-definite: with the squared hinge there is no optimum otherwise. Its "
+                    f"smallest eigenvalue is {least:.2g} times the largest one. Lower C or use "
+                    "the hinge (MIKernelSVM)."
+                )
+                raise ValueError(msg)
 
     def _warn_unless_kernel(self, gram: NDArray[np.float64]) -> None:
         """Warn if a function that the user brought makes no kernel between the training bags."""
@@ -151,7 +180,7 @@ class BagKernelMachine(BagRowMachine):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Return the same of all bags of a search, whatever is selected."""
         own = set(self._parameter_constraints) - set(KernelMachine._parameter_constraints)
-        parameters = tuple(getattr(self, name) for name in sorted(own - {"normalization"}))
+        parameters = tuple(getattr(self, name) for name in sorted(own - {"loss", "normalization"}))
         sums: tuple[NDArray[np.float64], NDArray[np.float64] | None] = share.of_whole(
             (type(self), kernel, parameters), lambda whole: self._pair_sums(whole, kernel, None)
         )

@@ -1,7 +1,8 @@
 """Support vector machine with the normalised set kernel between bags (Gärtner et al. 2002)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+from bagwise._compat import StrOptions
 from bagwise.base import BagTags
 from bagwise.svm._bag_kernel_machine import BagKernelMachine
 
@@ -24,7 +25,8 @@ class MIKernelSVM(BagKernelMachine):
         \min_{w, b} \; \tfrac12 \|w\|^2
         + C \sum_i v_i \bigl(1 - y_i (\langle w, \Phi(B_i)\rangle + b)\bigr)_+
 
-    with the map :math:`\Phi` of :math:`K` and the weights :math:`v_i` of the bags. The sum is not
+    with the map :math:`\Phi` of :math:`K` and the weights :math:`v_i` of the bags; with
+    ``loss="squared_hinge"`` every term of the sum is squared, without a factor 1/2. The sum is not
     divided by anything. More than two classes are learned one against the rest.
 
     The score of an instance is the score of the bag that holds it alone. With ``"average"``, the
@@ -37,6 +39,8 @@ class MIKernelSVM(BagKernelMachine):
         ``"average"`` and the RBF kernel.
     normalization : {"average", "feature_space"}
         What the sum over pairs is divided by; see above.
+    loss : {"hinge", "squared_hinge"}
+        What a violated margin costs. The squared hinge is the machine of the SparseMI paper.
     kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
         Kernel between instances, as in `SIL`. With ``"precomputed"`` the input is the kernel
         between *bags*: in ``fit`` a square matrix, later one row for each bag and one column for
@@ -117,11 +121,17 @@ class MIKernelSVM(BagKernelMachine):
     1.0
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BagKernelMachine._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+    }
+
     def __init__(
         self,
         C: float = 1.0,
         *,
         normalization: str = "average",
+        loss: str = "hinge",
         kernel: Any = "rbf",
         gamma: Any = "scale",
         degree: int = 3,
@@ -151,11 +161,17 @@ class MIKernelSVM(BagKernelMachine):
             n_jobs=n_jobs,
         )
         self.normalization = normalization
+        self.loss = loss
+
+    @property
+    def _loss(self) -> str:
+        return self.loss
 
     def __bagwise_tags__(self) -> BagTags:
         # An instance of norm 1, as all are under the RBF kernel, is not changed by normalising it.
         keeps_kernel = self.normalization == "average" or self.kernel == "rbf"
+        has_analogue = keeps_kernel and self.loss == "hinge"
         return BagTags(
             instance_scores=self.kernel != "precomputed",
-            supervised_analogue=self._ordinary if keeps_kernel else None,
+            supervised_analogue=self._ordinary if has_analogue else None,
         )

@@ -2,14 +2,9 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bagwise.base import BagTags, Target
-from bagwise.kernels import check_psd
+from bagwise.base import BagTags
 from bagwise.svm._bag_kernel_machine import BagKernelMachine
 from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._spaces import KernelSpace, Solution, Space
 
 
 class LabelMeanSVM(BagKernelMachine):
@@ -25,7 +20,7 @@ class LabelMeanSVM(BagKernelMachine):
         + C \sum_i v_i \Bigl(1 - y_i \frac{1}{n_i} \sum_{j=1}^{n_i} f(x_{ij})\Bigr)_+^2 .
 
     The sum is not divided by anything and the square has no factor 1/2. It is `MIKernelSVM` with
-    averaging and another loss. More than two classes are learned one against the rest.
+    averaging and ``loss="squared_hinge"``. More than two classes are learned one against the rest.
 
     Parameters
     ----------
@@ -109,40 +104,13 @@ class LabelMeanSVM(BagKernelMachine):
     1.0
     """
 
-    _loss = "squared_hinge"
     normalization = "average"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelMachine._parameter_constraints
 
-    def _solve_rows(
-        self, space: Space, target: Target, cost_weight: NDArray[np.float64]
-    ) -> list[Solution]:
-        if isinstance(space, KernelSpace) and (
-            self.kernel == "precomputed" or callable(self.kernel)
-        ):
-            self._refuse_unbounded(space.gram, self.C * cost_weight)
-        return super()._solve_rows(space, target, cost_weight)
-
-    def _refuse_unbounded(self, gram: NDArray[Any], cost: NDArray[np.float64]) -> None:
-        """Refuse a kernel so far from positive semi-definite that the dual has no maximum.
-
-        The squared hinge, unlike the hinge, sets no bound to the multipliers of the dual. It adds
-        one over twice the cost to the diagonal of the kernel, which makes up for a little.
-        """
-        name = "LabelMeanSVM: the kernel"
-        if check_psd(gram, name=name) == 0.0:
-            return
-        for column in cost.T:
-            rows = np.flatnonzero(column)
-            least = check_psd(gram[np.ix_(rows, rows)] + np.diag(0.5 / column[rows]), name=name)
-            if least < -1e-6:
-                msg = (
-                    f"{name} between bags, with 1 / (2 C) added to its diagonal, must be positive "
-                    f"semi-definite: with the squared hinge there is no optimum otherwise. Its "
-                    f"smallest eigenvalue is {least:.2g} times the largest one. Lower C or use "
-                    "MIKernelSVM."
-                )
-                raise ValueError(msg)
+    @property
+    def _loss(self) -> str:
+        return "squared_hinge"
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(instance_scores=self.kernel != "precomputed")
