@@ -1,8 +1,10 @@
 """The estimators that the common tests run on, and the checks that cannot hold for them."""
 
+import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import all_estimators
+from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
 from bagwise.embedding import MILES
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
@@ -19,7 +21,10 @@ from bagwise.svm import (
     MIKernelSVM,
     MinimaxKernelSVM,
     MissSVM,
+    RandomSetSVM,
+    ReducedSetSVM,
     RegSVM,
+    SparseMI,
     StatisticKernelSVM,
     miSVM,
 )
@@ -69,7 +74,25 @@ VARIANTS = [
     RegSVM(approx="nystroem", rank=50, random_state=0),
     MICA(kernel="linear"),
     MICA(C=10.0, n_init=2, cache_size=0.001, random_state=0),
+    SparseMI(n_vectors=3, C=10.0, max_memory=1000),
+    SparseMI(n_vectors=4, kernel="poly", degree=2, coef0=1.0, init="kmeans", n_init=1),
+    SparseMI(n_vectors=2, kernel="linear", optimizer="gradient"),
+    RandomSetSVM(n_vectors=5, kernel="laplacian"),
+    ReducedSetSVM(n_vectors=5, kernel="poly", degree=2, coef0=1.0, refit="coef"),
+    ReducedSetSVM(n_vectors=10, n_starts=1, refit=None),
     MILES(C=2.0, gamma="median", class_weight="balanced"),
+    BAMIC(3, distance="min", method="alternate"),
+    BAMIC(distance="max", metric="cityblock", init="build"),
+    BAMIC(3, init="lab", n_init=2),
+    BagKMeans(vote="mil"),
+    BagKMeans(init="random", n_init=3),
+    CPM3C(balance=0.0, init="kmeans", n_init=2),
+    CPM3C(C=0.1, solver="cutting_plane"),
+    M3IC(balance=0.0, init="kmeans"),
+    M3IC(C=10.0, balance=np.inf, n_init=3),
+    M3IC(solver="cutting_plane", n_init=2),
+    M3IC(kernel="rbf"),
+    M3IC(kernel="rbf", approx="fourier", rank=50),
     InstanceTransformer(StandardScaler(with_mean=False)),
 ]
 

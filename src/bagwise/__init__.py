@@ -26,6 +26,7 @@ _SUBPACKAGES = {
     "bags",
     "base",
     "cli",
+    "cluster",
     "datasets",
     "embedding",
     "exceptions",

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 #: Subpackages whose public classes are estimators, each constructible without arguments.
-ESTIMATOR_PACKAGES = ("embedding", "svm")
+ESTIMATOR_PACKAGES = ("cluster", "embedding", "svm")
 
 
 def all_estimators() -> list[tuple[str, type[Any]]]:
@@ -13,8 +13,8 @@ def all_estimators() -> list[tuple[str, type[Any]]]:
     Examples
     --------
     >>> import bagwise
-    >>> [name for name, _ in bagwise.all_estimators()][:4]
-    ['BagKISVM', 'InsKISVM', 'LabelMeanSVM', 'MICA']
+    >>> [name for name, _ in bagwise.all_estimators()][:3]
+    ['BagKISVM', 'BagKMeans', 'BAMIC']
     """
     found = [
         (name, getattr(module, name))

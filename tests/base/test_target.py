@@ -81,6 +81,13 @@ def test_what_cannot_be_learned_is_refused(y, message):
         encode_target(Learner(), y, np.ones(3))
 
 
+def test_labels_that_look_like_numbers_of_a_regression_are_pointed_out_once():
+    with pytest.warns(UserWarning, match="number of unique classes is greater than 50%") as found:
+        target = encode(list(range(30)))
+    assert target.n_outputs == 30
+    assert len(found) == 1
+
+
 def test_weights_that_leave_one_class_are_refused():
     with pytest.raises(ValueError, match="Got 1 class: 'a'"):
         encode(["a", "b"], weight=[1.0, 0.0])

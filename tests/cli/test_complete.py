@@ -4,6 +4,7 @@ import sys
 
 import bagwise
 from bagwise.cli._complete import (
+    complete_clusterer,
     complete_data,
     complete_model,
     complete_path,
@@ -26,6 +27,8 @@ def test_completions(tmp_path, monkeypatch):
     (tmp_path / "more" / "a.csv").touch()
     (tmp_path / ".hidden").touch()
     assert complete_model("MIK") == ["MIKernelSVM"]
+    assert complete_clusterer("B") == ["BagKMeans", "BAMIC"]
+    assert complete_clusterer("MI") == []
     assert complete_set("musk") == ["musk1", "musk2"]
     assert complete_data("musk") == ["musk1", "musk2", "musk.csv"]
     assert complete_data("dig") == ["digits"]

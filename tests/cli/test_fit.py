@@ -15,7 +15,6 @@ import bagwise as library
 from bagwise.datasets import load_digit_bags
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import SIL, MIKernelSVM
-from cli.standins import M3IC
 
 MOLECULES = "molecules.csv --bag molecule --label active"
 
@@ -94,21 +93,12 @@ def test_missing_convergence_is_one_line(workshop, bagwise):
     assert ConvergenceWarning.__name__ not in err
 
 
-def test_clusterer_needs_no_labels(workshop, bagwise, refused, monkeypatch):
-    monkeypatch.setattr(library, "all_estimators", lambda: [("M3IC", M3IC)], raising=False)
-    monkeypatch.setattr(library, "save", lambda model, path: path.write_text(""), raising=False)
-    code, out, _ = bagwise(f"fit {MOLECULES} -m m3ic -o m.model --seed 4")
-    assert code == 0
-    assert "Certificate: none" in out
-    assert "learns without labels" in refused(f"fit {MOLECULES} -m m3ic -o m.model --cv 3")
-
-
 @pytest.mark.parametrize(
     ("options", "part"),
     [
         ("-m SILL", "there is no model 'SILL'. Did you mean SIL?"),
         ("-m misvm", "'misvm' may be MISVM or miSVM: these are two methods, mind the capitals."),
-        ("-m xyz", "Known: BagKISVM, InsKISVM, LabelMeanSVM, MICA"),
+        ("-m xyz", "Known: BagKISVM, BagKMeans, BAMIC, "),
         ("-m SIL -p max_itr=3", "SIL has no parameter 'max_itr'. Did you mean max_iter?"),
         ("-m SIL --grid gama=1,2", "SIL has no parameter 'gama'. Did you mean gamma?"),
         ("-m SIL -p C=-1", "The 'C' parameter of SIL must be a float in the range (0.0, inf)"),

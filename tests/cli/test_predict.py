@@ -137,7 +137,8 @@ def test_damaged_model_file(digits_model, workshop, refused):
 
 def test_other_models(workshop, refused):
     library.save(StandardScaler().fit([[0.0], [1.0]]), "s.model")
-    assert "holds a StandardScaler, which is no classifier" in refused(f"predict s.model {DIGITS}")
+    line = refused(f"predict s.model {DIGITS}")
+    assert "holds a StandardScaler, which is neither classifier nor clusterer" in line
     library.save(SIL(), "u.model")
     assert "holds a SIL that has not been fitted" in refused(f"predict u.model {DIGITS}")
 

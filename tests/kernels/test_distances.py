@@ -453,3 +453,13 @@ def test_a_metric_that_returns_the_wrong_shape():
     metric = InstanceMetric(lambda A, B: np.zeros(len(A)))
     with pytest.raises(ValueError, match=r"must return a matrix of shape \(3, 3\). Got .*\(3,\)"):
         hausdorff(metric, np.ones((3, 2)), np.array([0]), np.array([3]))
+
+
+@each_metric
+def test_one_of_the_hausdorff_distances(name):
+    metric, left, right = METRICS[name][0], _bags(SIZES), _bags([2, 5, 1], seed=1)
+    for sides in ((*left,), (*left, *right)):
+        for kind, expected in hausdorff(metric, *sides)._asdict().items():
+            assert np.array_equal(hausdorff(metric, *sides, only=kind), expected)
+    with pytest.raises(ValueError, match=r"only of hausdorff .* Got 'mean'"):
+        hausdorff(metric, *left, only="mean")

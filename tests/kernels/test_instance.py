@@ -321,6 +321,24 @@ def test_result_goes_where_it_is_wanted():
         kernel.gram(A, B, out=room[:20, :8])
 
 
+def test_result_has_the_precision_of_its_place():
+    A = _data(20)
+    kernel = InstanceKernel("rbf", gamma=0.3)
+    out = np.empty((20, 20), np.float32)
+    assert kernel.gram(A, out=out) is out
+    np.testing.assert_array_equal(out, kernel.gram(A).astype(np.float32))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 12, 13, 16, 21, 40])
+def test_blocks_cover_the_upper_half_once(small_blocks, n):
+    times = np.zeros((n, n), int)
+    for place in instance.tiles(n, n, symmetric=True):
+        assert max(part.stop - part.start for part in place) <= 12
+        times[place] += 1
+    above = np.triu_indices(n)
+    np.testing.assert_array_equal(times[above], 1)
+
+
 def test_gamma_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="gamma must be a number"):
         resolve_gamma("wide", np.ones((2, 2)))

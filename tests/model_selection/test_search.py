@@ -12,7 +12,7 @@ from joblib import parallel_config
 from packaging.version import parse
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
@@ -159,8 +159,11 @@ def test_results_are_those_of_grid_search(toy, case):
     )
 
 
-@pytest.mark.parametrize(("name", "cls"), all_estimators(), ids=[n for n, _ in all_estimators()])
-def test_every_estimator(toy, name, cls):
+CLASSIFIERS = [(name, cls) for name, cls in all_estimators() if is_classifier(cls())]
+
+
+@pytest.mark.parametrize(("name", "cls"), CLASSIFIERS, ids=[name for name, _ in CLASSIFIERS])
+def test_every_classifier(toy, name, cls):
     bags, y = toy
 
     def mean_margin(model, X, y):
@@ -176,9 +179,9 @@ def test_every_estimator(toy, name, cls):
     )
 
 
-NO_MATRIX = ("BagKISVM", "InsKISVM", "MICA")
+NO_MATRIX = ("BagKISVM", "InsKISVM", "MICA", "RandomSetSVM", "ReducedSetSVM", "SparseMI")
 SHARING = {
-    **{name: (cls(), name not in NO_MATRIX) for name, cls in all_estimators()},
+    **{name: (cls(), name not in NO_MATRIX) for name, cls in CLASSIFIERS},
     "MILES": None,
     "edges": (MIGraphSVM(graph="edges"), False),
     "linear": (SIL(kernel="linear"), False),

@@ -13,7 +13,12 @@ CLASSIFIERS = {name: cls for name, cls in all_estimators() if is_classifier(cls(
 WITH_COST = [name for name, cls in CLASSIFIERS.items() if "C" in cls().get_params()]
 WITH_GAMMA = [name for name, cls in CLASSIFIERS.items() if "gamma" in cls().get_params()]
 WITH_MAP = [name for name, cls in CLASSIFIERS.items() if "approx" in cls().get_params()]
-WITH_KERNEL = [name for name, cls in CLASSIFIERS.items() if "kernel" in cls().get_params()]
+EXPANSIONS = ("SparseMI", "RandomSetSVM", "ReducedSetSVM")  # vectors of their own: no matrix
+WITH_KERNEL = [
+    name
+    for name, cls in CLASSIFIERS.items()
+    if "kernel" in cls().get_params() and name not in EXPANSIONS
+]
 
 
 def is_on_bags(name):
@@ -130,3 +135,10 @@ def test_bags_of_several_rows_are_no_kernel_between_bags(name):
     _, y = make_toy_bags(4)
     with pytest.raises(ValueError, match=rf"{name} takes a matrix with one row for each bag"):
         CLASSIFIERS[name](kernel="precomputed").fit(Bags(np.eye(8), [0, 2, 4, 6, 8]), y)
+
+
+@pytest.mark.parametrize("name", EXPANSIONS)
+def test_expansions_take_no_matrix(name):
+    _, y = make_toy_bags(8)
+    with pytest.raises(ValueError, match=rf"'kernel' parameter of {name}.*precomputed"):
+        CLASSIFIERS[name](kernel="precomputed").fit(np.eye(8), y)

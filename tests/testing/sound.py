@@ -1,12 +1,12 @@
-"""A small estimator that keeps the whole contract, to break in one place at a time."""
+"""Small estimators that keep the whole contract, to break in one place at a time."""
 
 from numbers import Integral
 
 import numpy as np
 
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import segment_max, segment_mean
-from bagwise.base import BagClassifier, BagTags, one_vs_rest
+from bagwise.bags import segment_argmax, segment_max, segment_mean
+from bagwise.base import BagClassifier, BagClusterer, BagTags, one_vs_rest, used_first
 from bagwise.solvers import Certificate, Status
 
 
@@ -78,6 +78,90 @@ class BagsOnly(NearestMean):
         return segment_mean(scores, bags.offsets[:-1], bags.offsets[1:])
 
     _instance_outputs = BagClassifier._instance_outputs
+
+    def __bagwise_tags__(self):
+        return BagTags(instance_scores=False)
+
+
+class MeanClusters(BagClusterer):
+    """K-means of the mean instances, from a start that does not depend on the order of bags.
+
+    The score of an instance is minus its squared distance from a centre and that of a bag the mean
+    over its instances, which is highest for the centre next to their mean.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, n_clusters=2, *, max_iter=100):
+        self.n_clusters = n_clusters
+        self.max_iter = max_iter
+
+    def fit(self, X, y=None):
+        return self._fit(X)
+
+    def _learn(self, bags):
+        rows = bags.instances.toarray() if bags.is_sparse else bags.instances
+        means = segment_mean(rows.astype(np.float64), bags.offsets[:-1], bags.offsets[1:])
+        centres, labels, history = self._start(means), None, []
+        for _ in range(self.max_iter):
+            distances = squared_distances(means, centres)
+            last, labels = labels, distances.argmin(axis=1)
+            history.append(distances.min(axis=1).sum())
+            converged = np.array_equal(last, labels)
+            if converged:
+                break
+            for cluster in np.unique(labels):
+                centres[cluster] = means[labels == cluster].mean(axis=0)
+        labels = squared_distances(means, centres).argmin(axis=1)
+        labels, order = used_first(self, labels, self.n_clusters)
+        learned = {"labels_": labels, "centres_": centres[order]}
+        return {**learned, **self._more(bags, learned, history, converged)}
+
+    def _start(self, means):
+        """Take the mean next to the middle, and then always the one farthest from those taken."""
+        chosen = [np.square(means - means.mean(axis=0)).sum(axis=1).argmin()]
+        while len(chosen) < self.n_clusters:
+            chosen.append(squared_distances(means, means[chosen]).min(axis=1).argmax())
+        return means[chosen]
+
+    def _more(self, bags, learned, history, converged):
+        certificate = Certificate(
+            objective=history[-1],
+            status=Status.CONVERGED if converged else Status.MAX_ITER,
+            n_iter=len(history),
+            history=np.array(history),
+        )
+        own = np.repeat(learned["labels_"], bags.sizes)
+        scores = self._scores(bags, learned["centres_"])[np.arange(bags.n_instances), own]
+        keys = segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
+        return {"key_instances_": keys, "result_": certificate}
+
+    def _scores(self, bags, centres):
+        rows = bags.instances.toarray() if bags.is_sparse else bags.instances
+        return -squared_distances(rows.astype(np.float64), centres)
+
+    def _instance_outputs(self, bags):
+        return self._scores(bags, self.centres_)
+
+    def _bag_outputs(self, bags):
+        scores = self._scores(bags, self.centres_)
+        return segment_mean(scores, bags.offsets[:-1], bags.offsets[1:])
+
+
+def squared_distances(rows, centres):
+    return np.square(rows[:, None, :] - centres).sum(axis=2)
+
+
+class BagClustersOnly(MeanClusters):
+    """The same without instance scores."""
+
+    def _more(self, bags, learned, history, converged):
+        return {"result_": super()._more(bags, learned, history, converged)["result_"]}
+
+    _instance_outputs = BagClusterer._instance_outputs
 
     def __bagwise_tags__(self):
         return BagTags(instance_scores=False)

@@ -21,10 +21,11 @@ from bagwise.testing import (
     yield_bag_checks,
 )
 from testing.broken import BROKEN, NeverConverges
-from testing.sound import BagsOnly, NearestMean
+from testing.broken_clusterers import NeverSettles
+from testing.sound import BagClustersOnly, BagsOnly, MeanClusters, NearestMean
 
 EVERY_CHECK = {check.__name__: check for _, checks in _battery._BATTERY for check in checks}
-SOUND = [NearestMean(), NearestMean("max"), BagsOnly()]
+SOUND = [NearestMean(), NearestMean("max"), BagsOnly(), MeanClusters(), BagClustersOnly()]
 
 
 @parametrize_with_bag_checks(SOUND)
@@ -43,7 +44,7 @@ def test_sound_estimator_passes(estimator, check):
 def test_broken_estimator_is_caught(name, cls, params, error):
     estimator = cls(**params)
     with warnings.catch_warnings():
-        if cls is NeverConverges:
+        if cls in (NeverConverges, NeverSettles):
             warnings.simplefilter("ignore", ConvergenceWarning)
         with pytest.raises(error) as caught:
             EVERY_CHECK[name](estimator)
@@ -79,13 +80,13 @@ def test_every_check_is_in_the_battery():
         if name.startswith("check_") and inspect.isfunction(value)
         if value.__module__ == module.__name__
     }
-    assert len(modules) == 9
+    assert len(modules) == 10
     assert written == EVERY_CHECK.keys()
     assert all(check.__doc__ for check in EVERY_CHECK.values())
 
 
 def test_number_of_checks():
-    assert len(EVERY_CHECK) == 78
+    assert len(EVERY_CHECK) == 90
 
 
 def test_check_bag_estimator_returns_outcomes():

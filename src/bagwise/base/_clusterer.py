@@ -53,9 +53,8 @@ def used_first(
     order = np.argsort(~is_used, kind="stable")
     if not is_used.all():
         msg = (
-            f"{type(estimator).__name__} found {is_used.sum()} clusters that hold bags where "
-            f"n_clusters={n_clusters} were asked for; the others are empty. Ask for fewer, or try "
-            "other parameters."
+            f"{type(estimator).__name__} put bags into {is_used.sum()} of n_clusters={n_clusters} "
+            "clusters; the others are empty. Ask for fewer, or try other parameters."
         )
         warnings.warn(msg, ConvergenceWarning, stacklevel=5)
     new = np.empty(n_clusters, dtype=np.int64)
@@ -130,8 +129,8 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """
         return self._bag_outputs(self._validated(X)).argmax(axis=1)
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return what the method measures between each bag and each cluster.
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of bags for the clusters: a bag is in the cluster of the highest.
 
         Parameters
         ----------
@@ -141,7 +140,24 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Returns
         -------
         scores : ndarray of shape (n_bags, n_clusters)
-            Scores, large for the cluster of the bag.
+            One column for each cluster.
+        """
+        return self._bag_outputs(self._validated(X))
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return what the method measures between each bag and each cluster.
+
+        These are the scores of `decision_function`, unless a method measures distances.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_bags, n_clusters)
+            Scores, highest for the cluster of the bag.
         """
         return self._bag_outputs(self._validated(X))
 

@@ -21,12 +21,19 @@ class BagTags:
         the bag is classified.
     supervised_analogue : object or None
         The ordinary estimator that the method equals on bags of one instance.
+    predicts_training_labels : bool
+        Of a clusterer: whether `predict` puts the bags of the fit where ``labels_`` has them.
+    descends : bool
+        Of a clusterer: whether the ``history`` of its ``result_`` never rises and ends with the
+        objective.
     """
 
     order_tolerance: float = 0.0
     instance_scores: bool = True
     max_rule: bool = False
     supervised_analogue: Any = None
+    predicts_training_labels: bool = True
+    descends: bool = True
 
 
 def get_bag_tags(estimator: Any) -> BagTags:

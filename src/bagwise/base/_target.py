@@ -59,7 +59,8 @@ def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) ->
         kind = type_of_target(y, input_name="y", raise_unknown=False)
     is_multilabel = kind == "multilabel-indicator"
     y = check_target(y, estimator, multi_output=is_multilabel)
-    check_classification_targets(y)
+    if kind not in ("binary", "multilabel-indicator"):  # of these there is nothing to say
+        check_classification_targets(y)
     check_consistent_length(sample_weight, y)
     y = y[sample_weight > 0]
     if is_multilabel:

@@ -82,9 +82,8 @@ def run_cluster(
     accuracy, nmi = _agreement(data, found)
     if result is not None:
         output.note(f"Certificate: {certificate_text(result)}")
-    sizes = _sizes(found)
-    listing = ", ".join(f"{size['cluster']} ({count(size['bags'], 'bag')})" for size in sizes)
-    output.note(f"Clusters: {listing}")
+    sizes = cluster_sizes(found)
+    output.note(f"Clusters: {sizes_text(sizes)}")
     if accuracy is not None:
         output.note(f"Against the labels: accuracy {accuracy:.1%}, NMI {nmi:.3f}")
     rows = [
@@ -136,7 +135,8 @@ def _agreement(data: LoadedData, found: Any) -> tuple[float | None, float | None
     return clustering_accuracy(y, found), normalized_mutual_information(y, found)
 
 
-def _sizes(found: Any) -> list[dict[str, Any]]:
+def cluster_sizes(found: Any) -> list[dict[str, Any]]:
+    """Return the clusters that hold bags, and how many each."""
     import numpy as np
 
     values, counts = np.unique(found, return_counts=True)
@@ -144,3 +144,8 @@ def _sizes(found: Any) -> list[dict[str, Any]]:
         {"cluster": value, "bags": number}
         for value, number in zip(values.tolist(), counts.tolist(), strict=True)
     ]
+
+
+def sizes_text(sizes: Sequence[dict[str, Any]]) -> str:
+    """Return `cluster_sizes` as text."""
+    return ", ".join(f"{size['cluster']} ({count(size['bags'], 'bag')})" for size in sizes)

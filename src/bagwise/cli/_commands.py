@@ -9,6 +9,7 @@ import typer
 from bagwise.cli._data import DataRequest
 from bagwise.cli._options import (
     Bag,
+    Clusterer,
     CsvFile,
     Data,
     Json,
@@ -60,8 +61,8 @@ def register(app: typer.Typer) -> None:
     )(annotate)
     app.command(
         epilog=examples(
-            "cluster digits -m M3IC --clusters 2",
-            "cluster molecules.csv --bag molecule --label active -m M3IC -k 2 -o clusters.csv",
+            "cluster digits --clusters 2",
+            "cluster molecules.csv --bag molecule --label active -m BAMIC -k 2 -o clusters.csv",
         )
     )(cluster)
     app.command(
@@ -158,6 +159,7 @@ def fit(
     """Learn from labelled bags and save the model.
 
     Features are scaled before, which the model keeps; --no-scale leaves them as they are.
+    Clusterers need no labels.
     """
     from bagwise.cli._fit import run_fit
 
@@ -187,8 +189,8 @@ def predict(
 ) -> None:
     """Predict the labels of bags with a saved model.
 
-    Prints CSV: the bag, its label and its score (of the second class, or of each class). If DATA
-    has labels, the accuracy is said on stderr.
+    Prints CSV: the bag, its label or cluster and its score (of the second class, or of each class
+    or cluster). If DATA has labels, the accuracy is said on stderr.
     """
     from bagwise.cli._predict import run_predict
 
@@ -278,7 +280,7 @@ def annotate(
 
 def cluster(
     data: Data,
-    model: Model,
+    model: Clusterer = "M3IC",
     clusters: Annotated[
         int | None,
         typer.Option("--clusters", "-k", min=1, metavar="K", help="Number of clusters."),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
+#: The package whose estimators are clusterers.
+CLUSTERERS = "cluster"
 #: The name of the embedded bags of digits.
 DIGITS = "digits"
 
@@ -13,6 +15,11 @@ DIGITS = "digits"
 def complete_model(incomplete: str) -> list[str]:
     """Return the names of estimators that begin so."""
     return [name for name in model_names() if name.startswith(incomplete)]
+
+
+def complete_clusterer(incomplete: str) -> list[str]:
+    """Return the names of clusterers that begin so."""
+    return [name for name in model_names(CLUSTERERS) if name.startswith(incomplete)]
 
 
 def complete_set(incomplete: str) -> list[str]:
@@ -47,12 +54,12 @@ def set_names() -> list[str]:
     return list(tomllib.loads(text))
 
 
-def model_names() -> list[str]:
-    """Return the names of the estimators, off the source of their packages."""
+def model_names(*packages: str) -> list[str]:
+    """Return the names of the estimators, off the source of their packages; by default of all."""
     from bagwise._discovery import ESTIMATOR_PACKAGES
 
     names: set[str] = set()
-    for package in ESTIMATOR_PACKAGES:
+    for package in packages or ESTIMATOR_PACKAGES:
         source = (ROOT / package / "__init__.py").read_text(encoding="utf-8")
         for node in ast.parse(source).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

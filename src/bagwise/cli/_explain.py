@@ -11,8 +11,8 @@ The object that ``--json`` prints::
      "report": {"path": str, "bytes": int} or null}
 
 with INSTANCE ``{"instance": place in the bag from 0, "name": str or null, "score": float}``. With
-two classes, scores are for the second one; with more, for the one predicted. With label lists
-there is an entry for each label predicted, or for the best one if none is.
+two classes, scores are for the second one; with more, and with clusters, for the one predicted.
+With label lists there is an entry for each label predicted, or for the best one if none is.
 """
 
 import shlex
@@ -71,6 +71,9 @@ def run_explain(
         check_writable(report, "--report")
     with output.busy("Loading"):
         model = load_model(path)
+    if report is not None and model.is_clusterer:
+        msg = f"{path} holds a {model.name}, which is a clusterer: reports are about classifiers."
+        raise CommandError(msg, code="model", where="--report")
     data = load_data(output, request)
     check_width(model, data.bags, request.data)
     with bad_input(code="data", where=request.data), output.busy("Explaining"):
@@ -91,7 +94,7 @@ def run_explain(
     written = None
     if report is not None:
         written = _write_report(output, report, model, path, data, request, labels)
-    text = _as_text(data, stories)
+    text = _as_text(model, data, stories)
     output.result(
         text,
         {
@@ -153,7 +156,7 @@ def _ranked(scores: "NDArray[np.float64]", key: int, top: int) -> tuple[list[int
 def _key_success(model: FittedModel, data: LoadedData) -> tuple[int, int] | None:
     from bagwise.inspection._assess import count_found
 
-    if data.is_key is None or model.multilabel_:
+    if data.is_key is None or model.multilabel_ or model.is_clusterer:
         return None
     found, holding = count_found(model, data.bags, data.is_key)
     return (found, holding) if holding else None
@@ -162,8 +165,9 @@ def _key_success(model: FittedModel, data: LoadedData) -> tuple[int, int] | None
 # --------------------------------------------------------------------------------------- results
 
 
-def _as_text(data: LoadedData, stories: list[_Story]) -> str:
+def _as_text(model: FittedModel, data: LoadedData, stories: list[_Story]) -> str:
     names = data.bag_names
+    label_text = str if model.is_clusterer else data.label_text
     rows = [["bag", "predicted", "score", "key instance", "its score", "next: instance (score)"]]
     for story in stories:
         shown = [_instance_text(data, story, k) for k in range(len(story.places))]
@@ -173,7 +177,7 @@ def _as_text(data: LoadedData, stories: list[_Story]) -> str:
         rows.append(
             [
                 printable(names[story.bag]),
-                printable(data.label_text(story.predicted)),
+                printable(label_text(story.predicted)),
                 f"{story.score:.3g}",
                 shown[0],
                 f"{story.scores[0]:.3g}",

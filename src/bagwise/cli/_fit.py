@@ -1,4 +1,4 @@
-"""``bagwise fit``: learn from labelled bags and save the model.
+"""``bagwise fit``: learn from bags, labelled ones unless for clusters, and save the model.
 
 The object that ``--json`` prints::
 
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
+from bagwise.cli._cluster import cluster_sizes, sizes_text
 from bagwise.cli._data import DataRequest, load_data
 from bagwise.cli._evaluate import SEARCH_FOLDS, Scores, Trial
 from bagwise.cli._files import check_writable
@@ -135,6 +136,9 @@ def run_fit(
             f"Accuracy on the bags it learned from: {_percent(right)} "
             "(says little of others; --cv 10 estimates that)"
         )
+    if not learns_from_labels:
+        sizes = cluster_sizes((fitted[-1] if scale else fitted).labels_)
+        lines.append(f"Clusters: {sizes_text(sizes)}")
     lines.append(f"Certificate: {certificate_text(result)}")
     lines.append(f"Saved: {path} ({size / 1000:,.1f} kB)")
     output.result("\n".join(lines), answer)

@@ -120,14 +120,15 @@ def scaling_text(bags: "Bags") -> str:
 
 
 class FittedModel:
-    """A fitted classifier, with what a pipeline in front of it does to the instances.
+    """A fitted classifier or clusterer, with what a pipeline does to the instances before.
 
-    A pipeline of scikit-learn answers for bags only; this answers for instances as well.
+    A pipeline of scikit-learn answers for bags only; this answers for instances as well. The
+    classes of a clusterer are the numbers of its clusters.
 
     Parameters
     ----------
     estimator : object
-        A fitted bag classifier, or a pipeline that ends in one.
+        A fitted bag classifier or clusterer, or a pipeline that ends in one.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -150,7 +151,20 @@ class FittedModel:
         """Name of the estimator's class."""
         return type(self.last).__name__
 
+    @property
+    def is_clusterer(self) -> bool:
+        """Whether it learned without labels."""
+        from sklearn.base import is_clusterer
+
+        return bool(is_clusterer(self.last))
+
     def __getattr__(self, name: str) -> Any:
+        if name == "classes_" and self.is_clusterer:
+            import numpy as np
+
+            return np.arange(self.last.n_clusters)
+        if name == "multilabel_" and self.is_clusterer:
+            return False
         if name in ("classes_", "multilabel_", "result_"):
             return getattr(self.last, name)
         msg = f"{type(self).__name__} has no attribute {name!r}"
@@ -167,7 +181,7 @@ class FittedModel:
         return labels
 
     def decision_function(self, bags: "Bags") -> "NDArray[np.float64]":
-        """Return the scores of bags."""
+        """Return the scores of bags: of the second class, or of each class or cluster."""
         scores: NDArray[np.float64] = self.last.decision_function(self._transformed(bags))
         return scores
 
@@ -190,7 +204,7 @@ class FittedModel:
 
 
 def load_model(path: Path) -> FittedModel:
-    """Load a classifier from a model file."""
+    """Load a classifier or a clusterer from a model file."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -198,7 +212,7 @@ def load_model(path: Path) -> FittedModel:
 
     model = FittedModel.of(bagwise.load(path))
     if not hasattr(model.last, "decision_function"):
-        msg = f"{path} holds a {model.name}, which is no classifier."
+        msg = f"{path} holds a {model.name}, which is neither classifier nor clusterer."
         raise CommandError(msg, code="model", where=str(path))
     try:
         check_is_fitted(model.last)

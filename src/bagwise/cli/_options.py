@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from bagwise.cli._complete import complete_data, complete_model, complete_path, complete_set
+from bagwise.cli._complete import (
+    complete_clusterer,
+    complete_data,
+    complete_model,
+    complete_path,
+    complete_set,
+)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing about progress.")]
@@ -58,6 +64,16 @@ Model = Annotated[
         metavar="MODEL",
         help="Name of the method; letters may be small.",
         autocompletion=complete_model,
+    ),
+]
+Clusterer = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Name of the method: M3IC, BAMIC, BagKMeans, CPM3C; letters may be small.",
+        autocompletion=complete_clusterer,
     ),
 ]
 Param = Annotated[

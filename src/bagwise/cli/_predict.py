@@ -1,12 +1,13 @@
 """``bagwise predict``: labels and scores of bags.
 
 As CSV: ``bag,predicted,score`` with two classes, ``bag,predicted,score CLASS,...`` with more or
-with label lists (whose predicted labels are separated by semicolons). The object that ``--json``
-prints::
+with label lists (whose predicted labels are separated by semicolons); what a clusterer predicts
+is the number of a cluster, and there is a score for each. The object that ``--json`` prints::
 
     {"schema": 1, "command": "predict", "model": {"name": str, "path": str}, "data": DATA,
      "classes": [label, ...], "accuracy": or null if the labels are not known,
-     "metric": "accuracy" or "average precision" (label lists) or null,
+     "metric": "accuracy", "average precision" (label lists), "clustering accuracy" (clusters
+               and classes matched for the best on these bags) or null,
      "bags": [{"bag": str, "predicted": label or [label, ...],
                "score": float, or {"CLASS": float, ...}}],
      "output": path or null}
@@ -107,11 +108,13 @@ def quality(
     scores: "NDArray[np.float64]",
 ) -> tuple[str | None, float | None]:
     """Return how well known labels are predicted, or None if they are not known."""
-    from bagwise.metrics import average_precision
+    from bagwise.metrics import average_precision, clustering_accuracy
 
     y = data.y
     if y is None or y.shape != predicted.shape:
         return None, None
+    if model.is_clusterer:
+        return "clustering accuracy", float(clustering_accuracy(y, predicted))
     if model.multilabel_:
         return "average precision", float(average_precision(y, scores))
     if (y.dtype.kind in "US") != (predicted.dtype.kind in "US"):

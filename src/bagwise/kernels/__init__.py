@@ -12,6 +12,15 @@ from bagwise.kernels._distances import (
 from bagwise.kernels._formulas import FORMULAS
 from bagwise.kernels._fourier_map import FourierMap, random_fourier
 from bagwise.kernels._gamma import is_gamma_rule, resolve_gamma
+from bagwise.kernels._gradient import (
+    DIFFERENTIABLE,
+    check_differentiable,
+    finished_gradient,
+    gradient_sum,
+    self_gradient,
+    slope_kernel,
+    weighted_rows,
+)
 from bagwise.kernels._graph import BagGraphs, bag_edges, clique_weights, graph_gram, graph_norms
 from bagwise.kernels._images import ImageSource, fill_means, image_gram
 from bagwise.kernels._instance import InstanceKernel
@@ -26,6 +35,7 @@ from bagwise.kernels._set import normalise_set_gram, set_gram, set_self
 from bagwise.kernels._statistic import bag_statistics
 
 __all__ = [
+    "DIFFERENTIABLE",
     "FORMULAS",
     "BagDistances",
     "BagGraphs",
@@ -37,11 +47,14 @@ __all__ = [
     "LandmarkMap",
     "bag_edges",
     "bag_statistics",
+    "check_differentiable",
     "check_psd",
     "cholesky_features",
     "clique_weights",
     "directed",
     "fill_means",
+    "finished_gradient",
+    "gradient_sum",
     "graph_gram",
     "graph_norms",
     "hausdorff",
@@ -54,6 +67,9 @@ __all__ = [
     "pivoted_cholesky",
     "random_fourier",
     "resolve_gamma",
+    "self_gradient",
     "set_gram",
     "set_self",
+    "slope_kernel",
+    "weighted_rows",
 ]

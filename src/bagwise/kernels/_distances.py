@@ -6,7 +6,7 @@ all distances between instances is never formed.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from bagwise.kernels._distance_blocks import Rows, Strip, blocks, prepare, span,
 from bagwise.kernels._instance import tiles
 from bagwise.kernels._metrics import SHARE, InstanceMetric
 from bagwise.kernels._rows import Matrix, canonical_rows
+
+Kind: TypeAlias = Literal["min", "max", "average"]
 
 #: Distances that differ by no more than this many roundings of the norms count as tied.
 _TIE = 32
@@ -43,6 +45,34 @@ class DirectedDistances(NamedTuple):
     maxmin_back: NDArray[np.float64]
 
 
+@overload
+def hausdorff(
+    metric: InstanceMetric,
+    X: Matrix,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    Y: Matrix | None = ...,
+    y_starts: NDArray[np.int64] | None = ...,
+    y_stops: NDArray[np.int64] | None = ...,
+    *,
+    only: None = ...,
+    n_threads: int | None = ...,
+) -> BagDistances: ...
+@overload
+def hausdorff(
+    metric: InstanceMetric,
+    X: Matrix,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    Y: Matrix | None = ...,
+    y_starts: NDArray[np.int64] | None = ...,
+    y_stops: NDArray[np.int64] | None = ...,
+    *,
+    only: Kind,
+    n_threads: int | None = ...,
+) -> NDArray[np.float64]: ...
+
+
 def hausdorff(
     metric: InstanceMetric,
     X: Matrix,
@@ -52,8 +82,9 @@ def hausdorff(
     y_starts: NDArray[np.int64] | None = None,
     y_stops: NDArray[np.int64] | None = None,
     *,
+    only: Kind | None = None,
     n_threads: int | None = None,
-) -> BagDistances:
+) -> BagDistances | NDArray[np.float64]:
     """Return the minimal, the maximal and the average Hausdorff distance between bags.
 
     With ``d(x, B)`` the distance from ``x`` to the nearest instance of ``B``: the least ``d(x, B)``
@@ -73,13 +104,15 @@ def hausdorff(
         The bags on the other side, likewise. Without them the bags of ``X`` are compared with
         each other: only the upper half is computed, the results are exactly symmetric, and their
         diagonals are exactly 0.
+    only : {"min", "max", "average"}, optional
+        The one matrix that is wanted; it saves the memory of the others.
     n_threads : int or None
         Number of threads; it does not change the result.
 
     Returns
     -------
-    BagDistances
-        ``min``, ``max`` and ``average`` in double precision.
+    BagDistances or ndarray of shape (n_bags, n_y_bags)
+        ``min``, ``max`` and ``average``, or the one asked for, in double precision.
 
     Notes
     -----
@@ -92,18 +125,32 @@ def hausdorff(
     A Mahalanobis metric maps the rows first: equal rows may end up eps times their length apart.
     Cityblock distances are sums of differences.
     """
+    if only is not None and only not in BagDistances._fields:
+        msg = f"only of hausdorff must be one of {BagDistances._fields} or None. Got {only!r}."
+        raise ValueError(msg)
     left, right = prepare("hausdorff", metric, X, starts, stops, Y, y_starts, y_stops, n_threads)
     shape = left.n_bags, right.n_bags
-    out = BagDistances(np.empty(shape), np.empty(shape), np.empty(shape))
+    out = {kind: np.empty(shape) for kind in (BagDistances._fields if only is None else [only])}
     for bags, others, minima in _pass(metric, left, right, n_threads):
-        total = np.add.outer(left.sizes[bags], right.sizes[others])
-        out.min[bags, others] = minima.least
-        out.max[bags, others] = np.maximum(minima.largest, minima.largest_back)
-        out.average[bags, others] = (minima.total + minima.total_back) / total
+        for kind, values in out.items():
+            values[bags, others] = _combined(kind, minima, left.sizes[bags], right.sizes[others])
     if left is right:
-        for values in out:
+        for values in out.values():
             _reflect(values, values)
-    return out
+    return BagDistances(**out) if only is None else out[only]
+
+
+def _combined(
+    kind: str, minima: "_Minima", sizes: NDArray[np.int64], other_sizes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    if kind == "min":
+        return minima.least
+    if kind == "max":
+        largest: NDArray[np.float64] = np.maximum(minima.largest, minima.largest_back)
+        return largest
+    average: NDArray[np.float64] = minima.total + minima.total_back
+    average /= np.add.outer(sizes, other_sizes)
+    return average
 
 
 def directed(

@@ -107,8 +107,11 @@ class InstanceKernel:
             on_diagonal = symmetric and rows == columns
             a = converted(A[rows], dtype)
             b = a if on_diagonal else converted(B[columns], dtype)
-            block = self.block(a, b, left[rows], right[columns])
-            out[rows, columns] = block
+            place = out[rows, columns]
+            if place.flags.c_contiguous and place.dtype == dtype:
+                self.formula.fill(self, a, b, left[rows], right[columns], place)
+            else:
+                place[:] = self.block(a, b, left[rows], right[columns])
             if symmetric:
                 mirror(out, rows, columns)
 
@@ -189,7 +192,13 @@ class InstanceKernel:
 
 
 def tiles(n_rows: int, n_columns: int, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Cut a matrix into blocks, or a symmetric one into squares on the diagonal and the rest."""
+    """Cut a matrix into blocks, or a symmetric one into squares on the diagonal and the rest.
+
+    A symmetric matrix that is little longer than a block is one square: a rest is not worth it.
+    """
+    if symmetric and 0 < 2 * n_rows <= 3 * BLOCK:
+        yield slice(0, n_rows), slice(0, n_rows)
+        return
     for rows in slices(n_rows, BLOCK):
         if symmetric:
             yield rows, rows

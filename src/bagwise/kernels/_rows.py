@@ -73,7 +73,7 @@ def row_moments(block: Matrix, pivot: float) -> tuple[NDArray[np.float64], NDArr
     """Return the sum and the sum of squares of ``entry - pivot`` in each row."""
     if not sp.issparse(block):
         entries = block.astype(np.float64) - pivot
-        return entries.sum(axis=1), np.einsum("ij,ij->i", entries, entries)
+        return entries.sum(axis=1), _squares(entries)
     row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     entries = block.data.astype(np.float64) - pivot
     zeros = block.shape[1] - np.diff(block.indptr)
@@ -85,8 +85,15 @@ def squared_norms(A: Matrix) -> NDArray[np.float64]:
     """Return the squared Euclidean norm of each row, summed in double precision."""
     out = np.empty(A.shape[0])
     for rows in row_passes(A):
-        out[rows] = row_moments(A[rows], 0.0)[1]
+        block = A[rows].astype(np.float64, copy=False)
+        out[rows] = row_moments(block, 0.0)[1] if sp.issparse(block) else _squares(block)
     return out
+
+
+def _squares(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of squares of each row."""
+    sums: NDArray[np.float64] = np.einsum("ij,ij->i", block, block)
+    return sums
 
 
 def density(block: Matrix) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bagwise.persistence._metric import Metric
 from bagwise.persistence._params import Nested, Nothing, Steps
 from bagwise.persistence._schema import (
     Array,
@@ -106,6 +107,11 @@ def _check_machine(state: Mapping[str, Any], at: Scope, *, width: str = "n_featu
     It is one of as many numbers as ``width`` says.
     """
     _check_classes(state, at)
+    _check_expansion(state, at, width=width)
+
+
+def _check_expansion(state: Mapping[str, Any], at: Scope, *, width: str = "n_features") -> None:
+    """Check that scores are linear in features of ``width``, or an expansion, and whole."""
     if ("coef_" in state) == ("dual_coef_" in state):
         at.child("coef_").fail("must be there, or dual_coef_, and not both")
     if ("fourier_weights_" in state) != ("fourier_offset_" in state):
@@ -175,6 +181,95 @@ _MILES: dict[str, Field] = {
 }
 
 
+#: Which training bags are where, and how the fit ended.
+_CLUSTERER: dict[str, Field] = {
+    **_INPUT,
+    "labels_": Array(kinds="i", shape=("n_bags",), itemsizes=(8,), ge=0),
+    "result_": CertificateField(),
+}
+
+
+def _check_clusters(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that the labels count the clusters."""
+    if (state["labels_"] >= at.sizes["n_clusters"]).any():
+        at.child("labels_").fail(f"must be below the number of clusters, {at.sizes['n_clusters']}")
+
+
+#: `BAMIC`: the medoids, whole bags unless the distances were given.
+_BAMIC: dict[str, Field] = {
+    **_CLUSTERER,
+    "medoids_": Array(kinds="i", shape=("n_clusters",), itemsizes=(8,), ge=0),
+    "medoid_instances_": Optional(Matrix("n_medoid_instances", "n_features")),
+    "medoid_offsets_": Optional(Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0)),
+    "inertia_": Number(ge=0),
+}
+
+
+def _check_bamic(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that the medoids are training bags, and that their instances are theirs."""
+    _check_clusters(state, at)
+    if (state["medoids_"] >= at.sizes["n_bags"]).any():
+        at.child("medoids_").fail(f"must be below the number of bags, {at.sizes['n_bags']}")
+    if ("medoid_instances_" in state) != ("medoid_offsets_" in state):
+        at.child("medoid_instances_").fail("must come together with medoid_offsets_")
+    if "medoid_offsets_" not in state:
+        if at.sizes["n_features"] != at.sizes["n_bags"]:
+            at.child("n_features_in_").fail("must be the number of bags without medoid_instances_")
+        return
+    offsets, scope = state["medoid_offsets_"], at.child("medoid_offsets_")
+    scope.bind("n_offsets", at.sizes["n_clusters"] + 1)
+    ends = offsets[0] == 0 and offsets[-1] == at.sizes["n_medoid_instances"]
+    if not ends or not (offsets[1:] > offsets[:-1]).all():
+        scope.fail("must cut the instances into bags")
+
+
+#: `BagKMeans`: centres of instances, and their votes.
+_BAG_KMEANS: dict[str, Field] = {
+    **_CLUSTERER,
+    "instance_labels_": Array(kinds="i", shape=("n_instances",), itemsizes=(8,), ge=0),
+    "key_instances_": Array(kinds="i", shape=("n_bags",), itemsizes=(8,), ge=0),
+    "cluster_centers_": Array(shape=("n_clusters", "n_features"), itemsizes=(4, 8)),
+    "vote_weights_": Array(shape=("n_clusters",), itemsizes=(8,), ge=0),
+    "inertia_": Number(ge=0),
+}
+
+
+#: `CPM3C`: weights of clusters of instances.
+_CPM3C: dict[str, Field] = {
+    **_CLUSTERER,
+    "instance_labels_": Array(kinds="i", shape=("n_instances",), itemsizes=(8,), ge=0),
+    "key_instances_": Array(kinds="i", shape=("n_bags",), itemsizes=(8,), ge=0),
+    "coef_": Array(shape=("n_clusters", "n_features"), itemsizes=(8,)),
+}
+
+
+#: `M3IC`: the scores of clusters, as the decision function of a kernel machine.
+_M3IC: dict[str, Field] = {
+    **_CLUSTERER,
+    **_EXPANSION,
+    "key_instances_": Array(kinds="i", shape=("n_bags",), itemsizes=(8,), ge=0),
+}
+
+
+def _check_m3ic(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that there are scores, and a label of each bag among them."""
+    _check_expansion(state, at)
+    at.child("labels_").bind("n_clusters", at.sizes["n_outputs"])
+    _check_clusters(state, at)
+
+
+#: `SparseMI` and `RandomSetSVM`: an expansion in few vectors.
+_EXPANSION_MACHINE: dict[str, Field] = {
+    **_INPUT,
+    **_CLASSES,
+    "expansion_vectors_": Array(shape=("n_vectors", "n_features")),
+    "coef_": Array(shape=("n_outputs", "n_vectors"), itemsizes=(8,)),
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "gamma_": Optional(Number(gt=0)),
+    "result_": CertificateField(),
+}
+
+
 #: A scaler has NaN for a feature that is all NaN, so these need not be finite.
 _PER_FEATURE = Array(shape=("n_features",), finite=False)
 _PER_COMPONENT = Array(shape=("n_components",), finite=False)
@@ -231,7 +326,24 @@ REGISTRY: Mapping[str, Entry] = dict(
             for name in ("StatisticKernelSVM", "MinimaxKernelSVM")
         ),
         _entry("bagwise.svm.MIGraphSVM", _GRAPH_MACHINE, check=_check_graph_machine),
+        *(
+            _entry(f"bagwise.svm.{name}", _EXPANSION_MACHINE, check=_check_classes)
+            for name in ("SparseMI", "RandomSetSVM")
+        ),
+        _entry(
+            "bagwise.svm.ReducedSetSVM",
+            {
+                **_EXPANSION_MACHINE,
+                "approximation_error_": Array(shape=("n_outputs",), itemsizes=(8,), ge=0),
+                "machine_result_": CertificateField(),
+            },
+            check=_check_classes,
+        ),
         _entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
+        _entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
+        _entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),
+        _entry("bagwise.cluster.M3IC", _M3IC, check=_check_m3ic),
+        _entry("bagwise.cluster.CPM3C", _CPM3C, check=_check_clusters),
         _entry(
             "bagwise.preprocessing.InstanceTransformer",
             {**_INPUT, "transformer_": Nested()},

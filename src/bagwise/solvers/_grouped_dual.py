@@ -162,14 +162,15 @@ class _Search:
         if len(active) > _WHOLE and self.n_breaking > _SMALLEST_SET:
             self.descend(self.whole(), 0.5 * tol, budget=len(active) // 6)
         goal, attempts, losses, stuck = tol, 0, 0, False
-        polished = state.violation == -np.inf  # nothing can move
+        violation = state.violation
+        polished = violation == -np.inf  # nothing can move
         while True:
-            violation = state.violation
             if violation <= tol and polished:
                 if state.is_exact:
                     break
                 state.refresh()
-                losses += state.violation > tol
+                violation = state.violation
+                losses += violation > tol
                 continue
             if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
                 self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
@@ -193,11 +194,11 @@ class _Search:
             blurred = state.rounding > tol
             if lost or blurred:
                 state.refresh()
+            violation = state.violation
             if lost or (blurred and self.is_hopeless(dual, n_iter)):  # steps can do no more
                 polished = True
-                losses += state.violation > tol
+                losses += violation > tol
                 continue
-            violation = state.violation
             exact = max(_EXACT * tol, state.rounding)
             if polish and violation <= tol and not (polished and violation <= exact):
                 polished = False

@@ -35,17 +35,19 @@ class Problem:
         self.gram = checked_gram(gram, check_finite=check_finite)
         self.n = n = len(self.gram)
         self.sign = checked_rows("sign", sign, n)
-        if not np.isin(self.sign, (-1.0, 1.0)).all():
+        if not (np.abs(self.sign) == 1.0).all():
             msg = f"sign must hold -1 and +1 only. Got {np.unique(self.sign)[:4]}."
             raise ValueError(msg)
         felt = np.ones(n) if intercept is None else checked_rows("intercept", intercept, n)
-        if not np.isin(felt, (0.0, 1.0)).all():
+        if not ((felt == 0.0) | (felt == 1.0)).all():
             msg = f"intercept must hold 0 and 1, or booleans. Got {np.unique(felt)[:4]}."
             raise ValueError(msg)
         self.target = checked_rows("target", target, n, spread=True)
         self.group, self.cap = _checked_groups(group, cap, n)
         self.order = np.argsort(self.group, kind="stable")
-        self.present, self.first = np.unique(self.group[self.order], return_index=True)
+        sizes = np.bincount(self.group, minlength=len(self.cap))
+        self.present = np.flatnonzero(sizes)
+        self.first = (np.cumsum(sizes) - sizes)[self.present]
         self.paired = felt > 0.0
         self.side = np.where(self.paired, self.sign, 1.0)
         self.weight = self.sign * self.side
@@ -53,7 +55,7 @@ class Problem:
         self.diagonal = self.gram.diagonal().astype(np.float64)
         self.flat = max(1e-12 * float(np.abs(self.diagonal).max()), 1e-200)
         self.active = np.flatnonzero(self.cap[self.group] > 0.0)
-        self.crowded = np.bincount(self.group, minlength=len(self.cap)) > 1
+        self.crowded = sizes > 1
         entry = self.sign * felt
         mixed = self.group_max(entry) > -self.group_max(-entry)
         if (mixed & (self.cap > 0.0)).any():

@@ -37,9 +37,10 @@ def simplex_steps(
     gradient, unit, move = np.empty(n), np.empty(n), np.empty(n)
     order, steps_to = np.empty(n, np.int64), np.empty(n)
     barred = np.zeros(n_nonbasic, np.bool_)
+    up, down = rise[basic], fall[basic]  # of the basic variables
     for r in range(n):
         unit[r] = 0.0
-        gradient[r] = rise[basic[r]] if value[r] > 0 else -fall[basic[r]]
+        gradient[r] = up[r] if value[r] > 0 else -down[r]
     k, out, steps = -1, 0, 0
     while True:
         # One pass applies the exchange that was found in the last round (none at first) and
@@ -64,14 +65,14 @@ def simplex_steps(
         while True:
             best, k, direction = 0.0, -1, 1.0
             for j in range(n_nonbasic):
-                up = -cost_rate[j] - rise[nonbasic[j]]
-                down = cost_rate[j] - fall[nonbasic[j]]
-                descent = max(up, down)
+                forth = -cost_rate[j] - rise[nonbasic[j]]
+                back = cost_rate[j] - fall[nonbasic[j]]
+                descent = max(forth, back)
                 if barred[j] or descent <= slack[nonbasic[j]]:
                     continue
                 if descent * descent > best * square[j]:
                     best, k = descent * descent / square[j], j
-                    direction = 1.0 if up > down else -1.0
+                    direction = 1.0 if forth > back else -1.0
             if k < 0:
                 return steps, not barred.any()
             descent = max(-cost_rate[k] - rise[nonbasic[k]], cost_rate[k] - fall[nonbasic[k]])
@@ -79,9 +80,7 @@ def simplex_steps(
             for r in range(n):
                 move[r] = direction * tableau[k, r]
                 largest = max(largest, abs(move[r]))
-            out = _last_kink(
-                move, value, basic, rise, fall, descent, _NEGLIGIBLE * largest, order, steps_to
-            )
+            out = _last_kink(move, value, up, down, descent, _NEGLIGIBLE * largest, order, steps_to)
             if out >= 0:
                 break
             barred[k] = True  # only rates that are rounding errors could stop it
@@ -93,22 +92,22 @@ def simplex_steps(
             value[r] += step * move[r]
         value[out] = direction * step
         basic[out], nonbasic[k] = nonbasic[k], basic[out]
+        up[out], down[out] = rise[basic[out]], fall[basic[out]]
         pivot = tableau[k, out]
         for r in range(n):
             unit[r] = tableau[k, r] / pivot
         unit[out] = 1.0 / pivot
         for r in range(n):
             tableau[k, r] = unit[r]
-            gradient[r] = rise[basic[r]] if value[r] > 0 else -fall[basic[r]]
+            gradient[r] = up[r] if value[r] > 0 else -down[r]
 
 
 @compiled
 def _last_kink(
     move: NDArray[np.float64],
     value: NDArray[np.float64],
-    basic: NDArray[np.int64],
-    rise: NDArray[np.float64],
-    fall: NDArray[np.float64],
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
     descent: float,
     negligible: float,
     order: NDArray[np.int64],
@@ -116,13 +115,13 @@ def _last_kink(
 ) -> int:
     """Return the basic variable at whose kink the cost stops falling, or -1 if there is none.
 
-    A weighted selection: kinks sorted by distance, each takes ``|move| (rise + fall)`` off the
+    A weighted selection: kinks sorted by distance, each takes ``|move| (up + down)`` off the
     descent.
     """
     low, high = 0, 0
     for r in range(move.shape[0]):
         towards = (value[r] > 0) == (move[r] < 0)
-        if towards and abs(move[r]) > negligible and rise[basic[r]] + fall[basic[r]] > 0:
+        if towards and abs(move[r]) > negligible and up[r] + down[r] > 0:
             order[high] = r
             steps_to[r] = -value[r] / move[r]
             high += 1
@@ -135,7 +134,7 @@ def _last_kink(
         nearer, equal = 0.0, 0.0
         while i < greater:
             r = order[i]
-            weight = abs(move[r]) * (rise[basic[r]] + fall[basic[r]])
+            weight = abs(move[r]) * (up[r] + down[r])
             if steps_to[r] < threshold:
                 order[i], order[lesser] = order[lesser], r
                 nearer += weight

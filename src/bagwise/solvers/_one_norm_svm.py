@@ -24,11 +24,12 @@ _SLICE = 1e7  # entries of the tableau that compiled steps may touch before they
 _ACCURACY = 1e-9  # relative violation at which a column, a row or a multiplier counts as optimal
 _SPREAD = 1e-7  # margins are spread by this much, so that no two kinks coincide
 _NEW_COLUMNS = 64  # columns that join in a round
-_NEAR = 0.9  # columns whose price is below this part of their penalty leave
-_FIRST_ROWS, _NEW_ROWS = 512, 256  # rows that take part from the start, and join in a round
+_NEAR = 0.7  # columns whose price is below this part of their penalty leave
+_FIRST_ROWS, _NEW_ROWS = 64, 64  # rows that take part from the start, and join in a round
 _STEPS = 300  # steps between two computations of the tableau from scratch
 _PATIENCE = 50  # rounds that may pass without a gain
 _SINGULAR = 1e-6  # error of an inverse above which its matrix is taken apart
+_ROUNDED = 1e-4  # error of an inverse up to which one step makes it exact
 _DEPENDENT = 1e-9  # pivots below this part of the largest do not make a basis
 _BLOCK = 1 << 19  # entries of a block that is brought to double precision
 _GOLDEN = 0.6180339887498949
@@ -182,7 +183,7 @@ class _Problem:
         self.n: int = self.source.shape[0]
         self.p: int = self.source.shape[1]
         self.sign = _checked("sign", sign, self.n, "rows")
-        if not np.isin(self.sign, (-1.0, 1.0)).all():
+        if not (np.abs(self.sign) == 1.0).all():
             msg = f"solve_one_norm_svm: sign must hold -1 and +1. Got {np.unique(self.sign)[:4]}."
             raise ValueError(msg)
         self.cost = _checked("cost", cost, self.n, "rows")
@@ -221,7 +222,7 @@ class _Problem:
 
     def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
         """Clip to the box, then scale the heavier sign down to the lighter one."""
-        return balanced(np.clip(alpha, 0.0, self.cost), self.sign)
+        return balanced(np.minimum(np.maximum(alpha, 0.0), self.cost), self.sign)
 
     def constant(self) -> float:
         """Return the best intercept where all weights are 0."""
@@ -261,9 +262,11 @@ class _Search:
         self.alpha = np.zeros(problem.n)
         self.index = np.zeros(0, np.int64)
         self.work = problem.sign[None, :].copy()
+        self.penalty = np.zeros(1)  # of the rows of work
         self.inner, self.kinked = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.rows = np.zeros(0, np.int64)
         self.violated, self.side = np.zeros(0, np.int64), np.zeros(1)
+        self.basis: NDArray[Any] = np.zeros((0, 0))
         self.inverse: NDArray[Any] = np.zeros((0, 0))
         self.idle = 0  # rounds without a gain
         self.target = 1.0 + _SPREAD * (np.arange(1, problem.n + 1) * _GOLDEN % 1.0)
@@ -272,7 +275,8 @@ class _Search:
         problem = self.problem
         alpha = problem.feasible(problem.cost)
         prices = problem.price(alpha)
-        self._record(problem.constant(), alpha, prices)
+        constant = problem.constant()
+        self._record(np.zeros(problem.p), constant, constant * problem.sign, alpha, prices)
         if prices.max(initial=0.0) <= 1.0:
             return self
         self._begin(start, alpha, prices)
@@ -318,8 +322,9 @@ class _Search:
             columns, kinked = start.columns, start.rows[problem.cost[start.rows] > 0]
             alpha = problem.feasible(start.alpha)
             prices = problem.price(alpha)
-        self._exchange_columns(columns, np.zeros(0, np.bool_))
-        self._exchange_columns(self._dearest(prices, -np.inf), np.ones(len(columns), np.bool_))
+        prices[columns] = -np.inf  # they take part anyway
+        new = np.concatenate([columns, self._dearest(prices, -np.inf)])
+        self._exchange_columns(new, np.zeros(0, np.bool_))
 
         rows = np.flatnonzero(problem.cost > 0)
         if len(rows) > _FIRST_ROWS:
@@ -344,25 +349,32 @@ class _Search:
         return candidates[order[:_NEW_COLUMNS]]
 
     def _exchange_columns(self, new: NDArray[np.int64], stay: NDArray[np.bool_]) -> None:
-        position = np.append(np.cumsum(stay) - 1, np.count_nonzero(stay) + len(new))
+        stays = np.flatnonzero(stay)
+        last = len(stays) + len(new)
+        position = np.full(len(self.work), last)
+        position[stays] = np.arange(len(stays))
         self.inner = position[self.inner]
-        self.index = np.concatenate([self.index[stay], new])
-        pieces = [self.work[:-1][stay], self.problem.signed(new), self.work[-1:]]
-        self.work = np.concatenate(pieces)
+        self.index = np.concatenate([self.index[stays], new])
+        work = np.empty((last + 1, self.problem.n))
+        self.work.take(stays, axis=0, out=work[: len(stays)], mode="clip")
+        work[len(stays) : last] = self.problem.signed(new)
+        work[last] = self.problem.sign
+        self.work = work
+        self.penalty = np.zeros(last + 1)
+        self.penalty[:last] = self.problem.penalty[self.index]
 
     def _steps(self, budget: int) -> tuple[int, bool]:
         """Take simplex steps; return how many, and whether nothing is left to gain."""
         from bagwise.solvers._one_norm_kernels import simplex_steps
 
         problem, q = self.problem, len(self.work)
-        tableau, value = self._tableau()
         place = np.searchsorted(self.rows, self.kinked)
-        basic, nonbasic = q + np.arange(len(self.rows)), np.arange(q)
+        tableau, value = self._tableau(place)
+        basic, nonbasic = np.arange(q, q + len(self.rows)), np.arange(q)
         basic[place], nonbasic[self.inner] = self.inner, q + place
-        penalty = np.append(problem.penalty[self.index], 0.0)
         cost = problem.cost[self.rows]
-        rise = np.concatenate([penalty, np.zeros(len(cost))])
-        fall = np.concatenate([penalty, cost])
+        rise = np.concatenate([self.penalty, np.zeros(len(cost))])
+        fall = np.concatenate([self.penalty, cost])
         # No multiplier of the optimum exceeds the objective, however large the cost.
         slack = _ACCURACY * np.minimum(fall, self.objective)
         slack[q - 1] = _ACCURACY * min(*problem.balance, self.objective)
@@ -379,24 +391,23 @@ class _Search:
             if steps < allowed:
                 break
         self.n_iter += done
-        self.inner = np.sort(basic[basic < q])
-        self.kinked = self.rows[np.sort(nonbasic[nonbasic >= q]) - q]
-        self.side = np.zeros(q)
         is_weight = basic < q
-        self.side[basic[is_weight]] = np.where(value[is_weight] > 0, 1.0, -1.0)
+        weights, held = np.flatnonzero(is_weight), np.flatnonzero(nonbasic >= q)
+        self.inner, self.kinked = basic[weights], self.rows[nonbasic[held] - q]
+        self.side = np.zeros(q)
+        self.side[self.inner] = np.where(value[weights] > 0, 1.0, -1.0)
         self.violated = self.rows[basic[~is_weight & (value <= 0)] - q]
-        self._factor()
+        self._factor(tableau[held[:, None], weights])
         return done, optimal
 
-    def _tableau(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _tableau(self, place: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the tableau and the values of the basic variables, from scratch.
 
-        A basic weight takes the place of the row that it was exchanged with, and the other way
+        A basic weight takes the ``place`` of the row that it was exchanged with, and the other way
         round.
         """
         every = len(self.rows) == self.problem.n
         tableau = self.work.copy() if every else self.work.take(self.rows, axis=1)
-        place = np.searchsorted(self.rows, self.kinked)
         edge = self.inverse @ tableau[self.inner]
         edge[:, place] = self.inverse
         factor = tableau[:, place]
@@ -409,88 +420,95 @@ class _Search:
         target[place] = 0.0
         return tableau, value - target
 
-    def _factor(self) -> None:
-        """Invert the basis; leave out what makes it singular."""
+    def _factor(self, guess: NDArray[np.float64] | None = None) -> None:
+        """Invert the basis, of which the inverse may be known but for rounding.
+
+        What makes it singular is left out.
+        """
         from bagwise.solvers._one_norm_kernels import independent_block
 
-        block = self.work[np.ix_(self.inner, self.kinked)]
+        self.basis = block = self.work[self.inner[:, None], self.kinked]
         if block.shape[0] == block.shape[1]:
+            if guess is not None:
+                error = block @ guess - np.eye(len(block))
+                if np.abs(error).max(initial=0.0) <= _ROUNDED:  # Newton's method squares it
+                    self.inverse = guess - guess @ error
+                    return
             try:
                 self.inverse = np.linalg.inv(block)
             except np.linalg.LinAlgError:
                 pass
             else:
-                error = np.abs(block @ self.inverse - np.eye(len(block))).max(initial=0.0)
-                if error <= _SINGULAR:
+                error = block @ self.inverse - np.eye(len(block))
+                if np.abs(error).max(initial=0.0) <= _SINGULAR:
                     return
         some, others = independent_block(block.copy(), _DEPENDENT)
-        self.inverse = np.linalg.inv(block[np.ix_(some, others)])
+        self.basis = block[some[:, None], others]
+        self.inverse = np.linalg.inv(self.basis)
         self.inner, self.kinked = self.inner[some], self.kinked[others]
 
     def _evaluate(self) -> tuple[bool, bool]:
         """Measure the vertex on all rows and columns; return whether columns, and rows, joined."""
         problem = self.problem
         columns = self.work[self.inner]
-        penalty = np.append(problem.penalty[self.index], 0.0)[self.inner]
+        goal = self.penalty[self.inner] * self.side[self.inner]
         alpha = np.zeros(problem.n)
         alpha[self.violated] = problem.cost[self.violated]
         alpha[self.kinked] = 0.0
-        block = columns[:, self.kinked]
-        multipliers = np.zeros(len(block))
-        weights = np.zeros(len(block))
+        multipliers, weights = np.zeros((2, len(columns)))
         for _ in range(2):  # the second time refines
-            price = penalty * self.side[self.inner] - columns @ alpha
-            multipliers += self.inverse @ price
+            multipliers += self.inverse @ (goal - columns @ alpha)
             alpha[self.kinked] = multipliers
-            weights += (1.0 - weights @ block) @ self.inverse
+            weights += (1.0 - weights @ self.basis) @ self.inverse
         alpha = problem.feasible(alpha)
         prices = problem.price(alpha)
-        self._record(0.0, alpha, prices, weights)
+        inside = self.inner < len(self.index)
+        w = np.zeros(problem.p)
+        w[self.index[self.inner[inside]]] = weights[inside]
+        self._record(w, float(weights[~inside].sum()), weights @ columns, alpha, prices)
+        missing = self.target - self.target[self.kinked] @ self.inverse @ columns
 
         new = self._dearest(prices, 1.0 + _ACCURACY)
         if len(new):
             stay = prices[self.index] > _NEAR
             stay[self.inner[self.inner < len(self.index)]] = True
             self._exchange_columns(new, stay)
-        return len(new) > 0, self._add_rows()
+        return len(new) > 0, self._add_rows(missing)
 
-    def _add_rows(self) -> bool:
-        """Let the rows that most miss their margin join."""
+    def _add_rows(self, missing: NDArray[np.float64]) -> bool:
+        """Let the rows join that most miss their margin."""
         if len(self.rows) == self.problem.n:
             return False
-        missing = self.target - self.target[self.kinked] @ self.inverse @ self.work[self.inner]
-        missing *= self.problem.cost > 0
-        missing[self.rows] = 0.0
-        rows = np.flatnonzero(missing > _ACCURACY)
+        takes_part = np.zeros(self.problem.n, np.bool_)
+        takes_part[self.rows] = True
+        rows = np.flatnonzero((missing > _ACCURACY) & (self.problem.cost > 0) & ~takes_part)
+        if not len(rows):
+            return False
         order = np.argsort(-missing[rows], kind="stable")
-        self.rows = np.union1d(self.rows, rows[order[:_NEW_ROWS]])
-        return len(rows) > 0
+        most = max(_NEW_ROWS, len(self.rows) // 2)  # the more, the more may be missing
+        takes_part[rows[order[:most]]] = True
+        self.rows = np.flatnonzero(takes_part)
+        return True
 
     def _record(
         self,
+        w: NDArray[np.float64],
         intercept: float,
+        margin: NDArray[np.float64],
         alpha: NDArray[np.float64],
         prices: NDArray[np.float64],
-        weights: NDArray[np.float64] | None = None,
     ) -> None:
         """Keep the point if its objective is the least so far, the multipliers likewise."""
         problem = self.problem
-        w = np.zeros(problem.p)
-        decision = np.full(problem.n, intercept)
-        if weights is not None:
-            inside = self.inner < len(self.index)
-            w[self.index[self.inner[inside]]] = weights[inside]
-            intercept = float(weights[~inside].sum())
-            decision = problem.sign * (weights @ self.work[self.inner])
-        slack = np.maximum(1.0 - problem.sign * decision, 0.0)
+        slack = np.maximum(1.0 - margin, 0.0)
         objective = float(problem.penalty @ np.abs(w)) + float(problem.cost @ slack)
         scale = max(1.0, float(prices.max(initial=0.0)))
         bound = float(alpha.sum()) / scale
         gains = objective < self.objective or bound > self.bound
         self.idle = 0 if gains else self.idle + 1
         if objective < self.objective:
-            self.objective, self.weights, self.decision = objective, w, decision
-            self.intercept = intercept
+            self.objective, self.weights, self.intercept = objective, w, intercept
+            self.decision = problem.sign * margin
         if bound > self.bound:
             self.bound, self.alpha = bound, alpha / scale
         self.history.append(self.objective)

@@ -177,7 +177,8 @@ def _dual_value(
 
 def balanced(alpha: NDArray[np.float64], sign: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale the heavier sign down until both signs weigh the same."""
-    positive, negative = (float(alpha[sign == s].sum()) for s in (1.0, -1.0))
+    above = np.maximum(sign, 0.0)
+    positive, negative = float(alpha @ above), float(alpha @ (above - sign))
     if positive == negative:
         return alpha
     heavier = sign == (1.0 if positive > negative else -1.0)

@@ -8,10 +8,12 @@ from bagwise.svm._mica import MICA
 from bagwise.svm._misssvm import MissSVM
 from bagwise.svm._misvm import MISVM
 from bagwise.svm._misvm_instances import miSVM
+from bagwise.svm._reduced_set import ReducedSetSVM
 from bagwise.svm._reg_svm import RegSVM
 from bagwise.svm._sbmil import SBMIL
 from bagwise.svm._sil import SIL
 from bagwise.svm._smil import SMIL
+from bagwise.svm._sparse_mi import RandomSetSVM, SparseMI
 from bagwise.svm._statistic_svm import MinimaxKernelSVM, StatisticKernelSVM
 from bagwise.svm._stmil import STMIL
 
@@ -29,7 +31,10 @@ __all__ = [
     "MIKernelSVM",
     "MinimaxKernelSVM",
     "MissSVM",
+    "RandomSetSVM",
+    "ReducedSetSVM",
     "RegSVM",
+    "SparseMI",
     "StatisticKernelSVM",
     "miSVM",
 ]

@@ -235,13 +235,16 @@ class KeyInstanceProblem(Alternation):
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
     def choose(self, scores: NDArray[np.float64]) -> Rows:
-        starts, stops = self.starts[self.positive], self.stops[self.positive]
         best = np.maximum.reduceat(scores, self.starts)
         level = best - _TIE * np.maximum(1.0, np.abs(best))
         is_best = scores >= np.repeat(level, self.stops - self.starts)
-        if np.count_nonzero(is_best) > len(best):
-            scores = np.where(is_best, self._lean, -np.inf)
-        return self._rows(starts + segment_argmax(scores, starts, stops))
+        is_best[self.negatives] = False  # all of them take part
+        chosen = np.flatnonzero(is_best)
+        if len(chosen) > len(self.positive):
+            starts, stops = self.starts[self.positive], self.stops[self.positive]
+            lean = np.where(is_best, self._lean, -np.inf)
+            chosen = starts + segment_argmax(lean, starts, stops)
+        return self._rows(chosen)
 
     @cached_property
     def _lean(self) -> NDArray[np.float64]:

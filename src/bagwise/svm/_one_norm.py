@@ -145,22 +145,23 @@ class _Rows:
         self.plain = not is_mean.any()
 
     def means(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return what the rows have of something that instances have."""
-        values = values[self.instance]
+        """Return what the rows have of something that instances have, one in each column."""
+        values = values.take(self.instance, axis=-1)
         if self.plain:
             return values
-        sums = np.add.reduceat(values, self.starts, axis=0, dtype=np.float64)
-        return np.asarray((sums.T / self.sizes).T)
+        sums: NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=-1, dtype=np.float64)
+        sums /= self.sizes
+        return sums
 
     def price(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `ColumnSource`."""
-        parts = np.repeat(vector / self.sizes, self.sizes)
+        parts = vector if self.plain else np.repeat(vector / self.sizes, self.sizes)
         coef: NDArray[Any] = np.bincount(self.instance, parts, self.source.shape[0])
         return self.source.combine(coef)
 
     def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
         """See `ColumnSource`."""
-        return self.means(self.source.take(index))
+        return self.means(self.source.take(index).T).T
 
 
 @dataclass(frozen=True, eq=False)

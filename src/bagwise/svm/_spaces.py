@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise.bags import segment_mean
 from bagwise.solvers import (
     CachedGram,
     Certificate,
@@ -314,6 +315,8 @@ class LinearSpace:
 
 def mean_instances(instances: Any, offsets: NDArray[np.int64]) -> Any:
     """Return the mean of the instances of each bag, in their precision."""
+    if not sp.issparse(instances):
+        return segment_mean(instances, offsets[:-1], offsets[1:])
     sizes = np.diff(offsets)
     n = instances.shape[0]
     factor = np.repeat(1.0 / sizes, sizes)

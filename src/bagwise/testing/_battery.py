@@ -10,6 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from bagwise.testing import (
     _checks_certificate,
+    _checks_clusters,
     _checks_ecosystem,
     _checks_extremes,
     _checks_fit,
@@ -19,7 +20,13 @@ from bagwise.testing import (
     _checks_order,
     _checks_weights,
 )
-from bagwise.testing._models import bag_tags, is_bag_classifier, is_own, takes
+from bagwise.testing._models import (
+    bag_tags,
+    is_bag_classifier,
+    is_bag_clusterer,
+    is_own,
+    takes,
+)
 
 Check: TypeAlias = Callable[[Any], None]
 
@@ -52,12 +59,16 @@ def _has_analogue(estimator: Any) -> bool:
     return bag_tags(estimator).supervised_analogue is not None
 
 
+def _learns(estimator: Any) -> bool:
+    return is_bag_classifier(estimator) or is_bag_clusterer(estimator)
+
+
 def _scores_instances(estimator: Any) -> bool:
-    return is_bag_classifier(estimator) and bag_tags(estimator).instance_scores
+    return _learns(estimator) and bag_tags(estimator).instance_scores
 
 
 def _scores_bags_only(estimator: Any) -> bool:
-    return is_bag_classifier(estimator) and not bag_tags(estimator).instance_scores
+    return _learns(estimator) and not bag_tags(estimator).instance_scores
 
 
 def _scores_by_best_instance(estimator: Any) -> bool:
@@ -69,7 +80,25 @@ def _transforms(estimator: Any) -> bool:
 
 
 def _iterates(estimator: Any) -> bool:
-    return is_bag_classifier(estimator) and takes(estimator, "max_iter")
+    return _learns(estimator) and takes(estimator, "max_iter")
+
+
+def _predicts_training_labels(estimator: Any) -> bool:
+    return is_bag_clusterer(estimator) and bag_tags(estimator).predicts_training_labels
+
+
+def _descends(estimator: Any) -> bool:
+    return is_bag_clusterer(estimator) and bag_tags(estimator).descends
+
+
+def _clusters_by_outstanding_instance(estimator: Any) -> bool:
+    # With a kernel of distances all instances are of one length, and none stands out.
+    linear = getattr(estimator, "kernel", "linear") == "linear"
+    return is_bag_clusterer(estimator) and _scores_by_best_instance(estimator) and linear
+
+
+def _has_key_instances(estimator: Any) -> bool:
+    return is_bag_clusterer(estimator) and bag_tags(estimator).instance_scores
 
 
 #: For whom, and which checks.
@@ -138,13 +167,29 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
             _checks_labels.check_one_class_refused,
             _checks_labels.check_continuous_labels_refused,
             _checks_labels.check_class_with_one_bag,
-            _checks_certificate.check_certificate,
             _checks_ecosystem.check_cross_validation,
             _checks_ecosystem.check_grid_search,
-            _checks_ecosystem.check_pipeline,
             _checks_ecosystem.check_calibration,
         ),
     ),
+    (
+        is_bag_clusterer,
+        (
+            _checks_clusters.check_clusters_found,
+            _checks_clusters.check_cluster_labels,
+            _checks_clusters.check_fit_predict,
+            _checks_clusters.check_predict_by_scores,
+            _checks_clusters.check_target_ignored,
+            _checks_clusters.check_cluster_count_refused,
+            _checks_clusters.check_extreme_cluster_counts,
+            _checks_clusters.check_cluster_names,
+        ),
+    ),
+    (_predicts_training_labels, (_checks_clusters.check_predict_repeats_labels,)),
+    (_clusters_by_outstanding_instance, (_checks_clusters.check_concepts_found,)),
+    (_descends, (_checks_clusters.check_objective_descends,)),
+    (_has_key_instances, (_checks_clusters.check_key_instances_of_fit,)),
+    (_learns, (_checks_certificate.check_certificate, _checks_ecosystem.check_pipeline)),
     (_transforms, (_checks_ecosystem.check_output_setting,)),
     (_iterates, (_checks_certificate.check_not_converged_warns,)),
     (

@@ -10,14 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 from bagwise.solvers import Certificate
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import convergence_is_no_matter, warns
-from bagwise.testing._models import fitted
+from bagwise.testing._models import fitted, is_bag_clusterer
 
 
 def check_certificate(estimator: Any) -> None:
     """``result_`` has a finite objective, a gap that is not negative, and easy data converge."""
     for n_classes in (2, 3):
         bags, y = make_toy_bags(24, n_classes=n_classes)
-        result = fitted(estimator, bags, y).result_
+        number = {"n_clusters": n_classes} if is_bag_clusterer(estimator) else {}
+        result = fitted(estimator, bags, y, **number).result_
         if not isinstance(result, Certificate):
             msg = f"result_ must be a Certificate. Got {type(result).__name__}."
             raise AssertionError(msg)

@@ -8,13 +8,13 @@ import numpy as np
 
 from bagwise.testing._compare import assert_close, assert_finite
 from bagwise.testing._data import make_toy_bags
-from bagwise.testing._expect import convergence_is_no_matter
+from bagwise.testing._expect import remarks_are_no_matter
 from bagwise.testing._models import bag_scores, fitted, questions
 
 
 def _check_all_finite(estimator: Any, bags: Any, y: Any, what: str) -> Any:
     """Fit and ask everything; return the fitted estimator."""
-    with convergence_is_no_matter():
+    with remarks_are_no_matter():
         model = fitted(estimator, bags, y)
     assert_finite(bag_scores(model, bags), what)
     for question in questions(model):

@@ -53,6 +53,14 @@ def warns(category: type[Warning], *patterns: str, what: str) -> Iterator[None]:
 
 
 @contextmanager
+def remarks_are_no_matter() -> Iterator[None]:
+    """Ignore `UserWarning`, where data are so odd that a method may remark on them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+@contextmanager
 def convergence_is_no_matter() -> Iterator[None]:
     """Ignore `ConvergenceWarning`, where data are so odd that a method may give up."""
     with warnings.catch_warnings():

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_clusterer
 
 from bagwise.bags import Bags
 from bagwise.base import BagTags, get_bag_tags
@@ -75,3 +75,8 @@ def is_own(estimator: Any) -> bool:
 def is_bag_classifier(estimator: Any) -> bool:
     """Whether the estimator predicts classes."""
     return bool(is_classifier(estimator))
+
+
+def is_bag_clusterer(estimator: Any) -> bool:
+    """Whether the estimator puts bags into clusters."""
+    return bool(is_clusterer(estimator))

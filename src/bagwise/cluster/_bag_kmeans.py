@@ -1,0 +1,241 @@
+"""K-means on instances, and the vote of its instances for each bag."""
+
+import warnings
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from threadpoolctl import ThreadpoolController
+
+from bagwise._compat import Interval, StrOptions
+from bagwise._threads import ordered_map
+from bagwise.bags import Bags, segment_argmax
+from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.cluster._ties import scores_of
+from bagwise.kernels import InstanceMetric, nearest
+from bagwise.solvers import Certificate, Status
+
+_SQUARED = InstanceMetric("sqeuclidean")
+
+
+class BagKMeans(BagClusterer):
+    r"""Cluster instances with k-means, and give each bag the cluster that its instances vote for.
+
+    scikit-learn's `KMeans` finds centres :math:`z_1, \dots, z_k` for the instances of all bags,
+
+    .. math:: \min_z \sum_i \sum_{x \in B_i} \min_c |x - z_c|^2,
+
+    and with :math:`h_{ic}` the share of the instances of bag :math:`i` that are nearest to centre
+    :math:`c`, the bag is put into the cluster with the largest
+
+    .. math:: h_{ic} \quad\text{(majority)} \qquad\text{or}\qquad
+        h_{ic} \Big/ \frac{1}{n} \sum_j h_{jc} \quad\text{(mil)}.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters :math:`k`.
+    vote : {"majority", "mil"}
+        ``"majority"``: every instance has one vote. ``"mil"``: an instance has the fewer votes, the
+        larger a part of all bags its cluster is. So a bag is put where it stands out, and not with
+        the background that most bags are full of.
+    init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features)
+        The first centres, as for `KMeans`.
+    n_init : int
+        Number of starts; the one with the smallest objective is kept. One if centres are given.
+    max_iter : int
+        Most iterations of each start.
+    tol : float
+        Change of the centres at which they count as settled, in units of the mean variance of the
+        features.
+    random_state : int, RandomState or None
+        Where the starts come from.
+    n_jobs : int or None
+        Threads for the starts; they do not change the result.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int of shape (n_bags,)
+        Cluster of each training bag.
+    instance_labels_ : ndarray of int of shape (n_instances,)
+        Cluster of each training instance, bag after bag.
+    key_instances_ : ndarray of int of shape (n_bags,)
+        Place of the instance in each bag that is nearest to the centre of the bag's cluster.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres.
+    vote_weights_ : ndarray of shape (n_clusters,)
+        What the vote of an instance for each cluster counts; ones with ``"majority"``.
+    inertia_ : float
+        The objective: sum of the squared distances of instances from the nearest centre.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+    result_ : Certificate
+        Objective, and how the best start ended.
+    n_iter_ : int
+        Iterations of the best start.
+
+    See Also
+    --------
+    BAMIC : Clusters bags around bags.
+
+    Notes
+    -----
+    Ties go to the cluster of the lowest number. The majority vote is the K-means of the comparison
+    in [1]_; the other vote is ours. `transform` returns what is compared in the vote: with
+    ``"majority"`` the histogram of the bag over the clusters.
+
+    Bags of different sizes count by their instances for the centres. With ``"mil"`` a background
+    that is in all bags is a cluster of its own which no bag is put into: ask for one cluster more.
+
+    References
+    ----------
+    .. [1] D. Zhang, F. Wang, L. Si, T. Li: Maximum margin multiple instance clustering with
+       applications to image and text clustering. IEEE Transactions on Neural Networks 22 (2011).
+
+    Examples
+    --------
+    Most instances are background, near 0; it is the others that tell the bags apart.
+
+    >>> from bagwise.cluster import BagKMeans
+    >>> bags = [[[0.0], [0.1], [5.0]], [[0.1], [0.2], [5.1]], [[0.2], [0.1], [0.0]]]
+    >>> BagKMeans(n_clusters=2, vote="mil", init=[[0.0], [5.0]]).fit(bags).labels_
+    array([1, 1, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "vote": [StrOptions({"majority", "mil"})],
+        "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        vote: str = "majority",
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.vote = vote
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the centres, and the cluster of each bag.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : ignored
+            There for pipelines.
+
+        Returns
+        -------
+        self : BagKMeans
+            The fitted estimator.
+        """
+        return self._fit(X)
+
+    def _learn(self, bags: Bags) -> dict[str, Any]:
+        best = self._best_start(bags)
+        centers = best.cluster_centers_
+        scores = _closeness(bags, centers)
+        shares = _shares(bags, scores.argmax(axis=1), self.n_clusters)
+        weights = np.ones(self.n_clusters)
+        if self.vote == "mil":
+            mean = np.sort(shares, axis=0).mean(axis=0)  # the same in any order of bags
+            weights = np.divide(1.0, mean, out=np.zeros_like(mean), where=mean > 0)
+        labels, order = used_first(self, (shares * weights).argmax(axis=1), self.n_clusters)
+        scores = scores[:, order]
+        own = scores[np.arange(len(scores)), np.repeat(labels, bags.sizes)]
+        ended = Status.CONVERGED if best.n_iter_ < self.max_iter else Status.MAX_ITER
+        return {
+            "labels_": labels,
+            "instance_labels_": scores.argmax(axis=1),
+            "key_instances_": segment_argmax(own, bags.offsets[:-1], bags.offsets[1:]),
+            "cluster_centers_": np.ascontiguousarray(centers[order]),
+            "vote_weights_": weights[order],
+            "inertia_": float(best.inertia_),
+            "result_": Certificate(
+                objective=float(best.inertia_),
+                status=ended,
+                n_iter=int(best.n_iter_),
+                history=np.array([best.inertia_], np.float64),
+            ),
+        }
+
+    def _best_start(self, bags: Bags) -> KMeans:
+        """Return the fitted `KMeans` with the smallest objective, the first if several have it."""
+        instances = bags.instances
+        fixed = not isinstance(self.init, str) and not callable(self.init)
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=1 if fixed else self.n_init)
+
+        openmp = _thread_pools()
+
+        def start(seed: int) -> KMeans:
+            model = KMeans(
+                self.n_clusters, init=self.init, n_init=1, max_iter=self.max_iter, tol=self.tol,
+                random_state=seed,
+            )  # fmt: skip
+            with openmp.limit(limits=1, user_api="openmp"):  # sums of several threads vary
+                return model.fit(instances)
+
+        with warnings.catch_warnings():
+            # That fewer centres than clusters were found is said of bags, in `used_first`.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            starts = ordered_map(start, seeds, n_threads=effective_n_jobs(self.n_jobs))
+            return min(starts, key=lambda model: float(model.inertia_))
+
+    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        labels = self._instance_outputs(bags).argmax(axis=1)
+        return _shares(bags, labels, len(self.vote_weights_)) * self.vote_weights_
+
+    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        return _closeness(bags, self.cluster_centers_)
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(order_tolerance=0.05)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Return what limits the threads of scikit-learn's loops; finding them takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _closeness(bags: Bags, centers: NDArray[Any]) -> NDArray[np.float64]:
+    """Return minus the squared distances of the instances from the centres."""
+    rows = np.arange(len(centers), dtype=np.int64)
+    distance = nearest(_SQUARED, centers, rows, rows + 1, bags.instances)
+    return scores_of(distance.T, distance.dtype)
+
+
+def _shares(bags: Bags, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.float64]:
+    """Return which share of the instances of each bag is in each cluster."""
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    counts = np.bincount(bag * n_clusters + labels, minlength=len(bags) * n_clusters)
+    return counts.reshape(len(bags), n_clusters) / bags.sizes[:, None]

@@ -1,0 +1,405 @@
+"""M3IC: maximum-margin clustering of bags by their key instances (Zhang et al. 2011)."""
+
+import warnings
+from copy import copy
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
+from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.cluster._feature_maps import map_bags
+from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
+from bagwise.solvers import Certificate, Status
+from bagwise.solvers._bag_margin_search import balance_direction, search_bag_margin
+from bagwise.solvers._cutting_planes import solve_bag_margin_by_cuts
+from bagwise.svm._embeddings import expand, needs_gamma
+from bagwise.svm._kernel_machine import GammaRule
+
+_SWEEPS, _CUTS = 1000, 300  # most of them in a convex problem
+_INNER_TOL = 1e-3  # to which these problems are solved, relative to the objective
+_MOST_SUMMED = 1000  # instances that a random start with a kernel is made of
+_SERIAL_VALUES = 2**20  # below this many, handing scans to threads costs more than it brings
+_CENTRED = 100  # times the rounding of numbers: a mean below this is 0
+
+
+class M3IC(BagClusterer):
+    r"""Cluster bags by maximum margins of one key instance each (M3IC-MBM).
+
+    For bags :math:`B_1, \dots, B_n` and :math:`k` clusters, with :math:`\bar w` the mean of the
+    weights and :math:`m = \sum_i \frac{1}{|B_i|} \sum_{x \in B_i} x`, the problem is
+
+    .. math::
+
+        \min_W \; \tfrac12 \sum_p \|w_p\|^2 + \frac{C}{n} \sum_i
+        \Bigl(1 - \frac{k}{k - 1} \max_{x \in B_i} \max_p \, (w_p - \bar w)^\top x\Bigr)_+
+        \quad \text{subject to} \quad \max_p w_p^\top m - \min_p w_p^\top m \le l .
+
+    The instance with the highest score stands for its bag, and the cluster for which it has that
+    score is the bag's. There is no intercept: clusters are told apart by directions from 0.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters :math:`k`. One holds all bags, with weights of 0.
+    C : float
+        Weight of the losses. The number that counts is :math:`C R^2` with :math:`R^2` the mean
+        squared length of instances: features times 10 and ``C`` divided by 100 have the same
+        clusters. With :math:`C R^2` far below 1 all bags are inside the margin and the weights are
+        differences of means; solutions with an empty cluster are common then. Above 1000 or so
+        the weights depend on few bags. Features are taken as they are: scale them by one number
+        (dividing each by its own deviation changes the method), or not at all.
+    balance : float
+        The bound :math:`l` against one cluster that takes all; 0 takes the direction :math:`m` out
+        of the weights altogether, ``inf`` sets no bound. As :math:`m` is a sum over bags, the
+        same ``balance`` is a tighter bound the more bags there are; the scale of the features does
+        not matter.
+    n_init : int
+        Number of searches. The one with the lowest objective is kept, among those that leave no
+        cluster empty if there are any. One if weights are given.
+    init : {"random", "kmeans"} or array-like of shape (n_clusters, n_features)
+        First weights: normal random numbers, the centres of k-means on all instances less their
+        mean, or given. With a kernel other than the linear one they cannot be given. Their size
+        makes no difference.
+    kernel : {"linear", "rbf", "poly", "laplacian", "chi2", "cosine"} or callable
+        The kernel between instances.
+    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
+        Number of the kernel, as in `bagwise.svm.SIL`.
+    degree, coef0 : int, float
+        Numbers of the polynomial kernel.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Low-rank map of the kernel; None is exact, for up to 10,000 instances.
+    rank : int
+        Rank of the low-rank map.
+    solver : {"dual", "cutting_plane"}
+        Solver of the convex problems inside: coordinate descent in the dual, or cutting planes as
+        in the paper, which are slower. Both solve the same problems.
+    tol : float
+        A search ends when no bag changes its key instance or cluster, or a round lowers the
+        objective by at most this share of it.
+    max_iter : int
+        Most rounds of a search.
+    max_memory : int, str or None
+        Bound on the instances in memory at a time, in bytes or like ``"512MB"``, where they are
+        read from a file (`bagwise.Bags.open`); the key instances come on top. Not with kernels.
+    random_state : int, RandomState or None
+        Where first weights and random maps come from.
+    n_jobs : int or None
+        Threads; None means all that are there (or ``BAGWISE_NUM_THREADS``). Their number does not
+        change the result.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int of shape (n_bags,)
+        Cluster of each training bag, counted from 0 without holes.
+    key_instances_ : ndarray of int of shape (n_bags,)
+        Place inside the bag of the instance that stands for it.
+    coef_ : ndarray of shape (n_clusters, n_features)
+        The weights; with the linear kernel, or of the features of ``approx="fourier"``.
+    support_vectors_ : matrix of shape (n_vectors, n_features)
+        Instances that the weights are made of, with other kernels.
+    dual_coef_ : ndarray of shape (n_clusters, n_vectors)
+        Their factors.
+    gamma_ : float
+        The value of ``gamma`` in use, with a kernel that has one.
+    fourier_weights_, fourier_offset_ : ndarray
+        The random frequencies and phases of ``approx="fourier"``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+    result_ : Certificate
+        Of the search that was kept: its objective, never that of a relaxation; the objective after
+        each round, and the duality gap of the convex problem of each round. ``parts`` has the
+        certificates of all searches.
+    n_iter_ : int
+        Rounds of the search that was kept.
+
+    See Also
+    --------
+    CPM3C : Margins of all instances, and a vote in each bag.
+    BAMIC : K-medoids with distances between bags.
+
+    Notes
+    -----
+    The objective is not convex. A search fixes the key instance and the cluster of each bag, solves
+    the convex problem that is left, lets the new weights choose again, and so on. It ends in a
+    point that this cannot improve, after five to ten rounds as a rule.
+
+    The constraint looks at the mean of all bags only. It does not keep clusters from being empty,
+    and it asks nothing of bags that are centred (:math:`m = 0`): do not subtract the mean, as
+    `sklearn.preprocessing.StandardScaler` does. A warning tells of both.
+
+    References
+    ----------
+    .. [1] D. Zhang, F. Wang, L. Si, T. Li: Maximum margin multiple instance clustering with
+       applications to image and text clustering. IEEE Transactions on Neural Networks 22 (2011).
+
+    Examples
+    --------
+    >>> from bagwise.cluster import M3IC
+    >>> bags = [[[0, 5], [1, 1]], [[5, 0], [1, 1], [1, 2]], [[1, 1], [0, 4]], [[4, 0]]]
+    >>> model = M3IC(n_clusters=2, random_state=0).fit(bags)
+    >>> model.labels_[0] == model.labels_[2], model.labels_[1] == model.labels_[3]
+    (np.True_, np.True_)
+    >>> model.key_instances_
+    array([0, 0, 1, 0])
+    """
+
+    _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "balance": [Interval(Real, 0, np.inf, closed="both")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"random", "kmeans"}), "array-like"],
+        "kernel": [StrOptions({*FORMULAS}), callable],
+        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "approx": [StrOptions({"cholesky", "nystroem", "fourier"}), None],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"dual", "cutting_plane"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        C: float = 1.0,
+        balance: float = 1.0,
+        n_init: int = 10,
+        init: Any = "random",
+        kernel: Any = "linear",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        solver: str = "dual",
+        tol: float = 0.01,
+        max_iter: int = 100,
+        max_memory: int | str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.C = C
+        self.balance = balance
+        self.n_init = n_init
+        self.init = init
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.approx = approx
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_memory = max_memory
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find weights, and the key instance and cluster of each bag.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : ignored
+            There for pipelines.
+
+        Returns
+        -------
+        self : M3IC
+            The fitted estimator.
+        """
+        return self._fit(X)
+
+    # -------------------------------------------------------------------------------- learning
+
+    def _learn(self, bags: Bags) -> dict[str, Any]:
+        random = check_random_state(self.random_state)
+        mapped = map_bags(
+            bags,
+            self._resolve_kernel(bags),
+            approx=self.approx,
+            rank=self.rank,
+            rng=np.random.default_rng(random.randint(2**31 - 1)),
+            owner=type(self).__name__,
+        )
+        coef, certificate = self._search(mapped.bags, random)
+        # Labels are computed as in `predict`, so that both agree to the last bit.
+        found = self._with(mapped.attributes(coef))._best(bags)[0].argmax(axis=1)
+        _, order = used_first(self, found, self.n_clusters)
+        fitted = mapped.attributes(np.ascontiguousarray(coef[order]))
+        best, places = self._with(fitted)._best(bags)
+        labels = best.argmax(axis=1)
+        return {
+            "labels_": labels,
+            "key_instances_": places[np.arange(len(bags)), labels],
+            "result_": certificate,
+            **fitted,
+        }
+
+    def _search(self, bags: Bags, random: Any) -> tuple[NDArray[np.float64], Certificate]:
+        """Return the weights of features, and the certificate of the search that found them."""
+        k, C, n_threads = self.n_clusters, float(self.C), self._n_threads()
+        if bags.n_instances * bags.n_features < _SERIAL_VALUES:
+            n_threads = 1
+        if k == 1:
+            nothing = np.array([C])
+            end = Certificate(objective=C, status=Status.CONVERGED, n_iter=0, history=nothing)
+            return np.zeros((1, bags.n_features)), end
+        source = BagSource(
+            bags, n_threads=n_threads, max_memory=self.max_memory, scratch=8 * k * self.n_init
+        )
+        by_cuts = self.solver == "cutting_plane"
+        result = search_bag_margin(
+            source,
+            self._starts(bags, random),
+            C=C,
+            balance=float(self.balance),
+            direction=self._direction(source),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            inner=solve_bag_margin_by_cuts if by_cuts else None,
+            inner_tol=_INNER_TOL,
+            inner_max_iter=_CUTS if by_cuts else _SWEEPS,
+            n_threads=n_threads,
+        )
+        return result.coef, result.certificate
+
+    def _with(self, fitted: dict[str, Any]) -> "M3IC":
+        """Return a copy that has these fitted attributes."""
+        other = copy(self)
+        other.__dict__.update(fitted)
+        return other
+
+    def _resolve_kernel(self, bags: Bags) -> InstanceKernel:
+        gamma = 1.0
+        if needs_gamma(self.kernel):
+            gamma = resolve_gamma(self.gamma, bags.instances)
+        return self._make_kernel(gamma)
+
+    def _make_kernel(self, gamma: float) -> InstanceKernel:
+        return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+
+    def _n_threads(self) -> int | None:
+        return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+
+    def _direction(self, source: BagSource) -> NDArray[np.float64] | None:
+        """Return the direction of the balance constraint; None, and a warning, if there is none."""
+        if self.balance == np.inf:
+            return None
+        direction, length = balance_direction(source)
+        rounding = _CENTRED * float(np.finfo(source.bags.dtype).eps)
+        if np.linalg.norm(direction) > rounding * length:
+            return direction
+        msg = (
+            f"The bags are centred: the sum of their mean instances is 0, so balance={self.balance}"
+            f" of {type(self).__name__} asks nothing. Do not subtract the mean of the features, or "
+            "set balance=inf."
+        )
+        warnings.warn(msg, ConvergenceWarning, stacklevel=6)
+        return None
+
+    def _starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:
+        shape = (self.n_clusters, bags.n_features)
+        if not isinstance(self.init, str):
+            if self.kernel != "linear":
+                msg = f"init of M3IC can be weights with kernel='linear' only. Got {self.kernel!r}."
+                raise ValueError(msg)
+            given = np.asarray(self.init, np.float64)
+            if given.shape != shape or not np.isfinite(given).all():
+                msg = f"init of M3IC must hold finite weights of shape {shape}. Got {given.shape}."
+                raise ValueError(msg)
+            return given[None]
+        if self.init == "random":
+            return self._random_starts(bags, random)
+        seeds = random.randint(np.iinfo(np.int32).max, size=self.n_init)
+        with threadpool_limits(1, user_api="openmp"):  # sums of several threads vary
+            models = [
+                KMeans(self.n_clusters, init="random", n_init=1, random_state=seed)
+                .fit(bags.instances)
+                for seed in seeds
+            ]  # fmt: skip
+        centers = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)
+        return centers - centers.mean(axis=1, keepdims=True)
+
+    def _random_starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:
+        k, d = self.n_clusters, bags.n_features
+        if self.kernel == "linear":
+            normal: NDArray[np.float64] = random.normal(size=(self.n_init, k, d))
+            return normal
+        # Sums of instances, as weights of a kernel are, whatever the features that stand for it.
+        rows = random.permutation(bags.n_instances)[:_MOST_SUMMED]
+        factors = random.normal(size=(self.n_init, k, len(rows)))
+        return np.asarray(factors @ bags.instances[rows], np.float64)
+
+    # -------------------------------------------------------------------------------- scoring
+
+    def predict_multi(self, X: Any, margin: float = 1.0) -> NDArray[np.bool_]:
+        r"""Return all clusters that a bag can be said to be in, none perhaps, or several.
+
+        A bag is in cluster :math:`p` if one of its instances has a margin
+        :math:`\frac{k}{k - 1} (w_p - \bar w)^\top x` of at least ``margin`` there: the highest of
+        its margins puts it into its own cluster, and other instances may speak for others. The
+        paper mentions bags of several clusters as future work; this rule is ours.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        margin : float
+            The margin asked for. Training asks for 1.
+
+        Returns
+        -------
+        members : ndarray of bool of shape (n_bags, n_clusters)
+            Which bag is in which cluster.
+        """
+        kappa = self.n_clusters / max(1, self.n_clusters - 1)
+        return kappa * self._bag_outputs(self._validated(X)) >= margin
+
+    def _fitted_kernel(self) -> InstanceKernel:
+        return self._make_kernel(self.gamma_ if needs_gamma(self.kernel) else 1.0)
+
+    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        return self._best(bags)[0]
+
+    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        return expand(self, bags.instances)
+
+    def _key_places(self, bags: Bags, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._best(bags)[1][np.arange(len(bags)), labels]
+
+    def _best(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the highest score of each bag for each cluster, and its place in the bag."""
+        n_threads = self._n_threads()
+        if self.kernel == "linear":
+            matrix, starts, stops = bags.segments
+            best, places = scan_max(matrix, self.coef_, starts, stops, n_threads=n_threads)
+            return best.astype(np.float64, copy=False), places
+        scores, offsets = self._instance_outputs(bags), bags.offsets
+        best = segment_max(scores, offsets[:-1], offsets[1:])
+        return best, segment_argmax(scores, offsets[:-1], offsets[1:])
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(order_tolerance=0.5, max_rule=True)

@@ -1,0 +1,29 @@
+"""Distances that differ by rounding only, made equal."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Of the largest distance in a row: two that differ by less are taken for equal.
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+
+
+def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> NDArray[np.float64]:
+    """Return scores that are the higher, the smaller the distance.
+
+    They are the negative distances, but those that equal the smallest of their row up to rounding
+    become equal. So the first of two medoids or centres that are the same is chosen in the fit and
+    in every prediction.
+
+    Parameters
+    ----------
+    distance : ndarray of shape (n_rows, n_clusters)
+        Distances.
+    dtype : dtype
+        The precision that they were computed in.
+    """
+    values = np.asarray(distance, np.float64)
+    least = values.min(axis=1, keepdims=True)
+    slack = _ROUNDING.get(np.dtype(dtype), 1e-9) * values.max(axis=1, keepdims=True)
+    return -np.where(values <= least + slack, least, values)

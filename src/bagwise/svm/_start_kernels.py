@@ -1,0 +1,48 @@
+"""Compiled hashes of instances, by value."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._jit import compiled
+
+
+@compiled
+def scrambled(bits: Any) -> Any:
+    """Mix 64 bits (the finaliser of the generator splitmix64)."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@compiled
+def hash_dense(bits: NDArray[np.uint32], seed: Any, out: NDArray[np.uint64]) -> None:
+    """Hash the rows of a matrix, given as the bits of its entries in single precision."""
+    keys = np.empty(bits.shape[1], np.uint64)
+    for j in range(len(keys)):
+        keys[j] = scrambled(np.uint64(j))
+    for i in range(bits.shape[0]):
+        total = np.uint64(0)
+        for j in range(bits.shape[1]):
+            if bits[i, j] & np.uint32(0x7FFFFFFF):  # neither zero nor minus zero
+                total += scrambled(np.uint64(bits[i, j]) ^ keys[j])
+        out[i] = scrambled(total ^ seed)
+
+
+@compiled
+def hash_sparse(
+    bits: NDArray[np.uint32],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    seed: Any,
+    out: NDArray[np.uint64],
+) -> None:
+    """Hash the rows of a CSR matrix like those of the same dense matrix."""
+    for i in range(len(out)):
+        total = np.uint64(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            if bits[p] & np.uint32(0x7FFFFFFF):
+                total += scrambled(np.uint64(bits[p]) ^ scrambled(np.uint64(indices[p])))
+        out[i] = scrambled(total ^ seed)
