@@ -4,8 +4,10 @@ Protocol (section 4.2 of the paper): 10-fold cross-validation on the Musk sets, 
 and testing on the Corel sets, stratified, repeated with other partitions. The features are
 standardised with the means and deviations of the training bags. gamma and C, and nothing else, are
 chosen by stratified 3-fold cross-validation inside the training bags, for each method and each
-number of vectors apart. Printed are the mean over repeats of the accuracy in percent, its standard
-error over repeats, and what the paper prints. The grids, which the paper does not give, are below.
+number of vectors apart; only RS on the Musk sets, where a fit takes seconds, takes what is best for
+the dense machine that it approximates. Printed are the mean over repeats of the accuracy in
+percent, its standard error over repeats, and what the paper prints. The grids, which the paper does
+not give, are below.
 
     BAGWISE_DATA=... python benchmarks/study_sparse_mi.py [--repeats 10] [--methods ...]
         [--sets ...] [--vectors 10 50 100] [--jobs 2] [--minutes 30]
@@ -77,7 +79,8 @@ def estimator_of(method, n_vectors, seed):
     has_vectors, cls = METHODS[method]
     if not has_vectors:
         return cls(), DENSE
-    return cls(n_vectors=n_vectors, random_state=seed), SPARSE
+    seeded = {} if method == "RS" else {"random_state": seed}
+    return cls(n_vectors=n_vectors, **seeded), SPARSE
 
 
 def right_answers(method, n_vectors, dataset, train, test, seed):
@@ -88,11 +91,16 @@ def right_answers(method, n_vectors, dataset, train, test, seed):
     scaler = InstanceTransformer(StandardScaler())
     scaled = scaler.fit_transform(bags[train])
     estimator, grid = estimator_of(method, n_vectors, seed)
+    by_machine = method == "RS" and dataset.startswith("musk")
     widths = [width / bags.n_features for width in grid["gamma"]]
     folds = StratifiedKFold(3, shuffle=True, random_state=seed)
-    search = BagGridSearchCV(estimator, {**grid, "gamma": widths}, cv=folds)
-    search.fit(scaled, y[train])
-    return int((search.predict(scaler.transform(bags[test])) == y[test]).sum())
+    search = BagGridSearchCV(
+        LabelMeanSVM() if by_machine else estimator, {**grid, "gamma": widths}, cv=folds
+    )
+    best = search.fit(scaled, y[train]).best_estimator_
+    if by_machine:
+        best = estimator.set_params(**search.best_params_).fit(scaled, y[train])
+    return int((best.predict(scaler.transform(bags[test])) == y[test]).sum())
 
 
 def one_repeat(method, n_vectors, dataset, y, seed, pool):

@@ -1,11 +1,14 @@
-"""Clusterers that break the contract in one place each, registered in `testing.broken`."""
+"""Clusterers that break the contract in one place each, by the check that must see it."""
 
 import numpy as np
 
 from bagwise.base import BagTags
 from bagwise.solvers import Certificate
-from testing.broken import caught_by
+from testing.broken import Broken
 from testing.sound import BagClustersOnly, MeanClusters
+
+BROKEN = Broken()  # of its own: pytest imports the module twice
+caught_by = BROKEN.caught_by
 
 
 def relabelled(model, change):

@@ -20,11 +20,14 @@ from bagwise.testing import (
     parametrize_with_bag_checks,
     yield_bag_checks,
 )
-from testing.broken import BROKEN, NeverConverges
-from testing.broken_clusterers import NeverSettles
+from testing import broken, broken_clusterers
 from testing.sound import BagClustersOnly, BagsOnly, MeanClusters, NearestMean
 
 EVERY_CHECK = {check.__name__: check for _, checks in _battery._BATTERY for check in checks}
+BROKEN = {
+    name: [*broken.BROKEN.get(name, ()), *broken_clusterers.BROKEN.get(name, ())]
+    for name in broken.BROKEN | broken_clusterers.BROKEN
+}
 SOUND = [NearestMean(), NearestMean("max"), BagsOnly(), MeanClusters(), BagClustersOnly()]
 
 
@@ -44,7 +47,7 @@ def test_sound_estimator_passes(estimator, check):
 def test_broken_estimator_is_caught(name, cls, params, error):
     estimator = cls(**params)
     with warnings.catch_warnings():
-        if cls in (NeverConverges, NeverSettles):
+        if cls in (broken.NeverConverges, broken_clusterers.NeverSettles):
             warnings.simplefilter("ignore", ConvergenceWarning)
         with pytest.raises(error) as caught:
             EVERY_CHECK[name](estimator)

@@ -132,7 +132,8 @@ class M3IC(BagClusterer):
     -----
     The objective is not convex. A search fixes the key instance and the cluster of each bag, solves
     the convex problem that is left, lets the new weights choose again, and so on. It ends in a
-    point that this cannot improve, after five to ten rounds as a rule.
+    point that this cannot improve, after five to ten rounds as a rule. Rounds far from the end solve
+    their problem roughly, those at the end to a duality gap of a thousandth of the objective.
 
     The constraint looks at the mean of all bags only. It does not keep clusters from being empty,
     and it asks nothing of bags that are centred (:math:`m = 0`): do not subtract the mean, as
