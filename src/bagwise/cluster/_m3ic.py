@@ -18,9 +18,13 @@ from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
 from bagwise.base import BagClusterer, BagTags, used_first
 from bagwise.cluster._feature_maps import map_bags
 from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
-from bagwise.solvers import Certificate, Status
-from bagwise.solvers._bag_margin_search import balance_direction, search_bag_margin
-from bagwise.solvers._cutting_planes import solve_bag_margin_by_cuts
+from bagwise.solvers import (
+    Certificate,
+    Status,
+    balance_direction,
+    search_bag_margin,
+    solve_bag_margin_by_cuts,
+)
 from bagwise.svm._embeddings import expand, needs_gamma
 from bagwise.svm._kernel_machine import GammaRule
 
@@ -132,8 +136,8 @@ class M3IC(BagClusterer):
     -----
     The objective is not convex. A search fixes the key instance and the cluster of each bag, solves
     the convex problem that is left, lets the new weights choose again, and so on. It ends in a
-    point that this cannot improve, after five to ten rounds as a rule. Rounds far from the end solve
-    their problem roughly, those at the end to a duality gap of a thousandth of the objective.
+    point that this cannot improve, after five to ten rounds as a rule. Early rounds solve their
+    problem roughly, the last one to a duality gap of a thousandth of the objective.
 
     The constraint looks at the mean of all bags only. It does not keep clusters from being empty,
     and it asks nothing of bags that are centred (:math:`m = 0`): do not subtract the mean, as

@@ -7,6 +7,12 @@ from bagwise.solvers._assignments import (
     InnerSolver,
     generate_assignments,
 )
+from bagwise.solvers._bag_margin import BagMarginResult, solve_bag_margin
+from bagwise.solvers._bag_margin_search import (
+    BagClusters,
+    balance_direction,
+    search_bag_margin,
+)
 from bagwise.solvers._block_gram import BlockGram
 from bagwise.solvers._conic import ConicResult, solve_qp
 from bagwise.solvers._cut_program import CutProgram, SideConstraints
@@ -55,6 +61,8 @@ from bagwise.solvers._svm_dual import (
 __all__ = [
     "AssignmentProblem",
     "AssignmentResult",
+    "BagClusters",
+    "BagMarginResult",
     "BlockGram",
     "CachedGram",
     "Certificate",
@@ -88,6 +96,7 @@ __all__ = [
     "SimplexDualResult",
     "Status",
     "Step",
+    "balance_direction",
     "cluster_instances_by_cccp",
     "cluster_instances_by_cuts",
     "generate_assignments",
@@ -97,6 +106,8 @@ __all__ = [
     "minimize_squared_hinge",
     "reduce_expansion",
     "rescale_alpha",
+    "search_bag_margin",
+    "solve_bag_margin",
     "solve_bag_margin_by_cuts",
     "solve_expansion",
     "solve_grouped_svm_by_blocks",

@@ -31,6 +31,9 @@ from bagwise.solvers._row_matrix import RowMatrix
 #: Searches share their scans as long as the key rows of all of them take no more than this.
 _KEY_ROW_BYTES = 2**28
 
+#: Key instances are few if bags have so many instances on average.
+_FEW = 4
+
 #: Below this, handing a convex problem to a thread costs more than it brings.
 _SERIAL_BYTES = 2**22
 
@@ -106,7 +109,7 @@ def search_bag_margin(
     ----------
     source : BagSource
         The bags, in memory or in a file: the result is the same to the last bit. Between two scans
-        only the key instances are touched; of bags in a file they are kept in memory.
+        only the key instances are touched; of a file, or of large bags, they are copied.
     starts : array-like of shape (n_starts, n_clusters, d)
         Where searches begin. Only the differences between the weights of clusters matter, and
         not their size.
@@ -189,6 +192,16 @@ def _row_bytes(source: BagSource) -> int:
     if not sp.issparse(matrix):
         return int(matrix.shape[1] * matrix.itemsize)
     return int(matrix.nnz * (matrix.dtype.itemsize + 4) // max(1, matrix.shape[0]))
+
+
+def _keeps_rows(source: BagSource) -> bool:
+    """Tell whether key instances are copied: those of a file, and a few out of many.
+
+    Side by side they are read faster than where they are, among the others.
+    """
+    bags = source.bags
+    is_few = not bags.is_sparse and bags.n_instances >= _FEW * len(bags)
+    return bool(bags.is_memory_mapped or is_few)
 
 
 class _Setting(NamedTuple):
@@ -275,7 +288,7 @@ class _Search:
         n, d = len(source.bags), source.bags.n_features
         self.n = n
         self.balance = balance_range(d, setting.balance, setting.direction)
-        self.rows = _KeptRows(source) if source.bags.is_memory_mapped else _SharedRows(source)
+        self.rows = _KeptRows(source) if _keeps_rows(source) else _SharedRows(source)
         self.place, self.cluster = np.full(n, -1), np.full(n, -1)
         self.score, self.alpha = np.zeros(n), np.zeros(n)
         self.share = _INNER_SHARE
@@ -363,7 +376,7 @@ class _Search:
 
 def _run_together(source: BagSource, searches: list[_Search], n_threads: int | None) -> None:
     """Run searches in step, so that one pass over the bags serves them all."""
-    keep_rows = source.bags.is_memory_mapped
+    keep_rows = _keeps_rows(source)
     if len(source.bags) * _row_bytes(source) < _SERIAL_BYTES:
         n_threads = 1
     active = searches
