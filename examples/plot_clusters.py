@@ -54,10 +54,10 @@ def normalized(bags):
 
 
 # %%
-# ``C`` and ``balance`` are fixed beforehand. What counts is ``C`` times the squared length of
-# instances, which is 1 here; far below 1 clusters run empty, above 1000 or so they hang on few bags.
-# 30 is in between. Many searches are made, as each takes milliseconds, and the one with the lowest
-# objective is kept.
+# There is no search over ``C`` and ``balance``. What counts is ``C`` times the squared length of
+# instances, which is 1 here; far below 1 clusters run empty, above 1000 or so they hang on few
+# bags, and 30 is in between. Many starts are made, as each takes milliseconds, and the one with the
+# lowest objective is kept.
 
 bags, y, content = make_bags((0, 4, 7), seed=0)
 X = normalized(bags)
@@ -89,15 +89,15 @@ plot_clusters(
 plt.show()
 
 # %%
-# This picture is not the average case. The data and the preparation were settled on after others
-# had failed, with the labels in view: raw pixels, and bags whose other pictures are digits too. So
-# here are ten times three digits, drawn at random, with those as well. Among other digits nothing
-# sets the targets apart: any digit makes a cluster. BAMIC has no key instances, but on these bags
-# its clusters are the better ones.
+# This picture is better than the average. Bags and preparation were settled on after others had
+# failed, with the labels in view: raw pixels, centred pixels, and bags whose other pictures are
+# digits too. So here are ten times three digits, drawn at random, and two of the failures beside
+# them. Among other digits nothing sets the targets apart, as any digit can make a cluster. BAMIC
+# knows no key instances, but on these bags its clusters are the better ones.
 #
 # The last column is the objective that was found over the one that a search from the means of the
-# target digits ends in. Above 1 the searches missed a better solution; below 1 the objective itself
-# likes other clusters better than the ones that were planted.
+# target digits ends in. Above 1 the starts missed a better solution, below 1 the objective likes
+# other clusters better than those that were planted. Near 1 it hardly tells them apart.
 
 
 def m3ic_of(bags, **options):

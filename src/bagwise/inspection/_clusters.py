@@ -64,16 +64,19 @@ def plot_clusters(
     2
     """
     labels = _checked("labels", labels, bags)
-    keys = None if key_instances is None else _checked("key_instances", key_instances, bags)
+    keys = None if key_instances is None else _checked_keys(key_instances, bags)
     order = np.arange(len(bags)) if scores is None else -_checked("scores", scores, bags)
     _check_shape(image_shape, bags)
+    if n_bags < 1:
+        msg = f"n_bags of plot_clusters must be at least 1. Got {n_bags}."
+        raise ValueError(msg)
     clusters = np.unique(labels)
     chosen = [_spread(np.flatnonzero(labels == cluster), order, n_bags) for cluster in clusters]
     names = _names(cluster_names, labels, clusters)
     n_columns = max(len(row) for row in chosen)
     limits = {"vmin": bags.instances.min(), "vmax": bags.instances.max()}
 
-    figure = _pyplot().figure(figsize=(1.6 * n_columns, 1.5 * len(clusters)), layout="constrained")
+    figure = _pyplot().figure(figsize=(1.6 * n_columns, 1.3 * len(clusters)), layout="constrained")
     for row, (places, name) in enumerate(zip(chosen, names, strict=True)):
         for column, bag in enumerate(places):
             axes = figure.add_subplot(len(clusters), n_columns, row * n_columns + column + 1)
@@ -100,6 +103,19 @@ def _checked(name: str, values: Any, bags: Bags) -> NDArray[Any]:
         msg += f"Got shape {array.shape}."
         raise ValueError(msg)
     return array
+
+
+def _checked_keys(values: Any, bags: Bags) -> NDArray[Any]:
+    keys = _checked("key_instances", values, bags)
+    outside = np.flatnonzero((keys < 0) | (keys >= bags.sizes))
+    if len(outside):
+        bag = int(outside[0])
+        msg = (
+            f"key_instances of plot_clusters must be places inside the bags; bag {bag} has "
+            f"{bags.sizes[bag]} instances. Got {keys[bag]}."
+        )
+        raise ValueError(msg)
+    return keys
 
 
 def _check_shape(image_shape: tuple[int, int], bags: Bags) -> None:
@@ -152,6 +168,7 @@ def _draw_bag(axes: "Axes", pictures: NDArray[Any], cmap: str, limits: dict[str,
         row, column = divmod(place, n_columns)
         top, left = row * (height + 1), column * (width + 1)
         canvas[top : top + height, left : left + width] = picture
+    axes.set_facecolor("0.75")  # what is between the pictures
     axes.imshow(canvas, cmap=cmap, **limits)
     axes.set(xticks=[], yticks=[])
 

@@ -1,0 +1,448 @@
+"""Choosing the parameters of a clusterer without labels."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bagwise._compat import HasMethods, Interval, StrOptions
+from bagwise._threads import ordered_map
+from bagwise.base import all_or_nothing, as_bags, holds_bags
+from bagwise.base._fitting import forget_fit
+from bagwise.model_selection._agreement import agreement
+
+_RULES = {"stability": "stability", "objective_spread": "spread", "consensus": "consensus"}
+_BLOCK = 4096  # labellings are compared so many bags at a time
+
+
+def _has(name: str) -> Callable[["ClusterSearch"], bool]:
+    """Return whether the estimator, fitted or not, has a method."""
+
+    def check(search: "ClusterSearch") -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
+    r"""Search over a grid of parameters of a clusterer, without labels.
+
+    Every candidate is fitted from several random starts, the same ones for all candidates. Its
+    labelling is that of the start with the smallest objective, among those that leave no cluster
+    empty if there are any. A rule then takes one of the candidates:
+
+    * ``"stability"``: the one whose starts agree best, by the mean normalized mutual information
+      of all pairs of their labellings;
+    * ``"objective_spread"``: the one whose starts come to the most similar objectives, by their
+      standard deviation over their mean;
+    * ``"consensus"``: the one whose labelling agrees best with those of all other candidates.
+
+    Candidates with an empty cluster, or with one that is tiny, do not take part unless all are
+    such: that all bags are in one cluster is what starts agree upon most easily.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A clusterer with a ``random_state``, such as ``M3IC(n_clusters=3)``, or a `Pipeline` that
+        ends with one. Its ``n_init`` and ``random_state`` are replaced.
+    param_grid : dict or list of dict
+        Values to try for each parameter.
+    select_by : {"stability", "objective_spread", "consensus"} or callable
+        The rule; a function takes ``results_`` and returns the index of a candidate.
+    n_runs : int
+        Number of starts.
+    min_size : float
+        The smallest cluster of a candidate must have this share of the bags that clusters have on
+        average.
+    random_state : int, RandomState or None
+        Where the starts come from.
+    n_jobs : int or None
+        Fits at the same time, in threads; None means one. Their number does not change the result.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The chosen candidate with its best start: ``n_init`` is 1, and ``random_state`` a number.
+    best_params_ : dict
+        Its parameters of the grid.
+    best_index_ : int
+        Its place among the candidates.
+    labels_ : ndarray of int of shape (n_bags,)
+        Its clusters of the training bags.
+    results_ : dict
+        Arrays with one entry for each candidate: ``params`` and ``param_NAME``; the smallest
+        ``objective``, and that of each start as ``run0_objective`` and so on; ``stability``,
+        ``spread`` and ``consensus``; ``n_empty``, the number of empty clusters, and
+        ``smallest_cluster``, in units of the average one, of the best start; whether it ``is_fit``
+        to be chosen; the ``score`` and the ``rank`` by the rule, unless that is a function; and
+        ``fit_time``, the seconds of all starts.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, if the data had any.
+
+    See Also
+    --------
+    BagGridSearchCV : Search by cross-validation, where there are labels.
+
+    Notes
+    -----
+    No rule is a proof of quality. What each of them costs against a choice by the true labels,
+    measured on eleven data sets, is in the user guide.
+
+    Objectives for different parameters cannot be compared, which is why none of the rules does.
+    Labellings with different numbers of clusters can, but agree the better by chance, the more
+    clusters they have.
+
+    Examples
+    --------
+    >>> from bagwise.cluster import M3IC
+    >>> from bagwise.model_selection import ClusterSearch
+    >>> bags = [[[0, 5], [1, 1]], [[5, 0], [1, 1], [1, 2]], [[1, 1], [0, 4]], [[4, 0]]]
+    >>> grid = {"C": [0.1, 1.0, 10.0], "balance": [0.1, 1.0]}
+    >>> search = ClusterSearch(M3IC(n_clusters=2), grid, random_state=0).fit(bags)
+    >>> search.labels_[0] == search.labels_[2], search.labels_[1] == search.labels_[3]
+    (np.True_, np.True_)
+    >>> len(search.results_["stability"])
+    6
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"])],
+        "param_grid": [dict, list],
+        "select_by": [StrOptions({*_RULES}), callable],
+        "n_runs": [Interval(Integral, 1, None, closed="left")],
+        "min_size": [Interval(Real, 0, 1, closed="both")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        select_by: Any = "consensus",
+        n_runs: int = 5,
+        min_size: float = 0.1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.select_by = select_by
+        self.n_runs = n_runs
+        self.min_size = min_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit all candidates from all starts, and choose one of them.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : ignored
+            There for pipelines.
+
+        Returns
+        -------
+        self : ClusterSearch
+            The fitted search.
+        """
+        with all_or_nothing(self):
+            self._validate_params()
+            forget_fit(self)
+            candidates = self._candidates()
+            bags = as_bags(X) if holds_bags(X) else X
+            seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_runs)
+            runs = self._run_all(candidates, bags, seeds)
+            best_runs = [_best_run(of_candidate) for of_candidate in runs]
+            self.results_ = self._compare(candidates, runs, best_runs)
+            self.best_index_ = self._choose(self.results_)
+            self.best_params_ = candidates[self.best_index_]
+            # Fitted once more: to keep all of them would take memory, and now it may warn.
+            self.best_estimator_ = self._at(
+                self.best_params_, seeds[best_runs[self.best_index_]]
+            ).fit(bags)
+            self.labels_ = _last_step(self.best_estimator_).labels_
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.best_estimator_, name):
+                    setattr(self, name, getattr(self.best_estimator_, name))
+        return self
+
+    # -------------------------------------------------------------------------- the candidates
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        parameters = self.estimator.get_params()
+        if self._prefix + "random_state" not in parameters:
+            msg = (
+                "estimator of ClusterSearch must have a random_state. Got "
+                f"{type(_last_step(self.estimator)).__name__}."
+            )
+            raise TypeError(msg)
+        candidates = list(ParameterGrid(self.param_grid))
+        if not any(candidates):
+            msg = "param_grid of ClusterSearch must have at least one parameter. Got none."
+            raise ValueError(msg)
+        for name in ("n_init", "random_state"):
+            if any(self._prefix + name in candidate for candidate in candidates):
+                msg = f"param_grid of ClusterSearch cannot have {name}: the search itself sets it."
+                raise ValueError(msg)
+        if self.n_runs == 1 and self.select_by in ("stability", "objective_spread"):
+            msg = f"n_runs of ClusterSearch must be at least 2 for {self.select_by!r}. Got 1."
+            raise ValueError(msg)
+        return candidates
+
+    @property
+    def _prefix(self) -> str:
+        """What parameters of the clusterer begin with."""
+        is_pipeline = isinstance(self.estimator, Pipeline)
+        return f"{self.estimator.steps[-1][0]}__" if is_pipeline else ""
+
+    def _at(self, candidate: Mapping[str, Any], seed: int) -> Any:
+        """Return the estimator with the parameters of a candidate, for one start."""
+        estimator = clone(self.estimator).set_params(**clone(dict(candidate), safe=False))
+        one_start = {self._prefix + "random_state": int(seed)}
+        if self._prefix + "n_init" in estimator.get_params():
+            one_start[self._prefix + "n_init"] = 1
+        return estimator.set_params(**one_start)
+
+    def _run_all(
+        self, candidates: list[dict[str, Any]], bags: Any, seeds: NDArray[np.int64]
+    ) -> list[list["_Run"]]:
+        """Return what comes of all starts of all candidates."""
+        tasks = [self._at(candidate, seed) for candidate in candidates for seed in seeds]
+
+        def run(estimator: Any) -> _Run:
+            started = perf_counter()
+            fitted = _last_step(estimator.fit(bags))
+            labels = np.asarray(fitted.labels_, np.int32)
+            objective = float(fitted.result_.objective)
+            return _Run(labels, fitted.n_clusters, objective, perf_counter() - started)
+
+        n_threads = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        with warnings.catch_warnings():  # of one fit among hundreds they say nothing
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if n_threads == 1:
+                runs = [run(task) for task in tasks]
+            else:
+                with closing(ordered_map(run, tasks, n_threads=n_threads)) as done:
+                    runs = list(done)
+        n = len(seeds)
+        return [runs[first : first + n] for first in range(0, len(runs), n)]
+
+    # -------------------------------------------------------------------------------- the choice
+
+    def _compare(
+        self, candidates: list[dict[str, Any]], runs: list[list["_Run"]], best_runs: list[int]
+    ) -> dict[str, Any]:
+        chosen = [of_one[best] for of_one, best in zip(runs, best_runs, strict=True)]
+        objectives = np.array([[run.objective for run in of_one] for of_one in runs])
+        smallest = np.array([run.smallest for run in chosen])
+        n_empty = np.array([run.n_empty for run in chosen])
+        is_fit = (n_empty == 0) & (smallest >= self.min_size)
+        results: dict[str, Any] = {
+            "params": candidates,
+            **_columns(candidates),
+            "objective": np.array([run.objective for run in chosen]),
+            **{f"run{i}_objective": column for i, column in enumerate(objectives.T)},
+            "stability": np.array([_mean_of_pairs([run.labels for run in one]) for one in runs]),
+            "spread": _spread(objectives),
+            "consensus": _mean_with_others([run.labels for run in chosen]),
+            "n_empty": n_empty,
+            "smallest_cluster": smallest,
+            "is_fit": is_fit if is_fit.any() else np.ones_like(is_fit),
+            "fit_time": np.array([sum(run.seconds for run in of_one) for of_one in runs]),
+        }
+        if not callable(self.select_by):
+            value = results[_RULES[self.select_by]]
+            score = -value if self.select_by == "objective_spread" else value
+            results["score"] = np.where(results["is_fit"], score, -np.inf)
+            results["rank"] = rankdata(-results["score"], method="min").astype(np.int64)
+        return results
+
+    def _choose(self, results: dict[str, Any]) -> int:
+        if not callable(self.select_by):
+            return int(np.argmax(results["score"]))
+        index, n = self.select_by(results), len(results["params"])
+        if not isinstance(index, Integral) or not 0 <= index < n:
+            msg = (
+                "select_by of ClusterSearch must return the index of one of the "
+                f"{n} candidates. Got {index!r}."
+            )
+            raise ValueError(msg)
+        return int(index)
+
+    # ------------------------------------------------------------------------------ delegation
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit, and return the clusters of the training bags.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : ignored
+            There for pipelines.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n_bags,)
+            Clusters, counted from 0.
+        """
+        return self.fit(X).labels_
+
+    @available_if(_has("predict"))
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the cluster of each bag, by the chosen candidate.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n_bags,)
+            Clusters, counted from 0.
+        """
+        return self._best("predict", X)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of bags for the clusters, by the chosen candidate.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_bags, n_clusters)
+            One column for each cluster.
+        """
+        return self._best("decision_function", X)
+
+    @available_if(_has("transform"))
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return what the chosen candidate measures between bags and clusters.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_bags, n_clusters)
+            One column for each cluster.
+        """
+        return self._best("transform", X)
+
+    @available_if(_has("key_instances"))
+    def key_instances(self, X: Any) -> NDArray[np.int64]:
+        """Return which instance of each bag speaks most for its cluster.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        places : ndarray of int of shape (n_bags,)
+            Place inside the bag, counted from 0.
+        """
+        return self._best("key_instances", X)
+
+    def _best(self, method: str, X: Any) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, method)(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.three_d_array = inner.three_d_array
+        return tags
+
+
+class _Run(NamedTuple):
+    """What came of one start."""
+
+    labels: NDArray[np.int32]
+    n_clusters: int
+    objective: float
+    seconds: float
+
+    @property
+    def n_empty(self) -> int:
+        return self.n_clusters - len(np.unique(self.labels))
+
+    @property
+    def smallest(self) -> float:
+        """Size of the smallest cluster, in units of the mean one."""
+        counts = np.bincount(self.labels, minlength=self.n_clusters)
+        return float(counts.min() * self.n_clusters / counts.sum())
+
+
+def _best_run(runs: list[_Run]) -> int:
+    """Return the smallest objective's start, among those without an empty cluster if any."""
+    return min(range(len(runs)), key=lambda i: (runs[i].n_empty > 0, runs[i].objective))
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _columns(candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a column for each parameter, masked where a candidate does not have it."""
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for candidate in candidates for name in candidate):
+        column = np.ma.masked_all(len(candidates), dtype=object)
+        for i, candidate in enumerate(candidates):
+            if name in candidate:
+                column[i] = candidate[name]
+        columns[f"param_{name}"] = column
+    return columns
+
+
+def _spread(objectives: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard deviation of each row in units of its mean; NaN for one number."""
+    if objectives.shape[1] == 1:
+        return np.full(len(objectives), np.nan)
+    deviation, mean = objectives.std(axis=1, ddof=1), np.abs(objectives.mean(axis=1))
+    return np.divide(deviation, mean, out=np.zeros_like(mean), where=deviation > 0)
+
+
+def _mean_of_pairs(labellings: list[NDArray[np.int32]]) -> float:
+    if len(labellings) == 1:
+        return np.nan
+    return float(agreement(labellings)[np.triu_indices(len(labellings), 1)].mean())
+
+
+def _mean_with_others(labellings: list[NDArray[np.int32]]) -> NDArray[np.float64]:
+    if len(labellings) == 1:
+        return np.ones(1)
+    pairs = agreement(labellings)
+    np.fill_diagonal(pairs, 0.0)
+    means: NDArray[np.float64] = pairs.sum(axis=1) / (len(labellings) - 1)
+    return means
