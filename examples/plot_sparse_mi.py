@@ -8,10 +8,10 @@ those of Figure 1 of its paper, the curves those of Figure 2.
 
 # %%
 # In the first problem negative bags have all of their points on a ring; positive ones have a point
-# in its middle. One vector is allowed. In the second problem there are four clouds: bags of the first
-# class have a point in the upper left one, bags of the second in the lower right one, bags of the
-# third in neither. Two vectors are allowed, and three classifiers share them. All vectors start in
-# a bad place (circles).
+# in its middle. One vector is allowed. In the second problem there are four clouds: bags of the
+# first class have a point in the upper left one, bags of the second in the lower right one, bags of
+# the third in neither. Two vectors are allowed, and three classifiers share them. All vectors start
+# in a bad place (circles).
 
 import warnings
 

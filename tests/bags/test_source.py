@@ -378,3 +378,13 @@ def test_ctrl_c_ends_a_long_computation(job, n_threads):
             child.kill()
     assert output == "interrupted True\n"
     assert child.returncode == 0
+
+
+def test_copied_bytes_are_those_of_selections_and_sparse_matrices():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    bags = Bags(X, np.arange(0, 31, 3))
+    assert BagSource(bags).copied_bytes == 0
+    assert BagSource(bags[2:7]).copied_bytes == 0
+    assert BagSource(bags[[0, 4, 2]]).copied_bytes == 9 * 4 * 8
+    csr = Bags(sparse.csr_array(X), bags.offsets)
+    assert BagSource(csr).copied_bytes > X.nbytes

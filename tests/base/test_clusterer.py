@@ -58,6 +58,7 @@ class Given(BagClusterer):
     """Scores are the features themselves, and so are known."""
 
     _parameter_constraints = {}  # noqa: RUF012
+    _per_cluster = ("order_",)
 
     def __init__(self, n_clusters=3, status=Status.CONVERGED):
         self.n_clusters = n_clusters
@@ -97,6 +98,19 @@ def test_clusters_and_key_instances_follow_the_scores():
     assert model.instance_predict(BAGS).tolist() == [2, 1, 1, 0, 1, 0, 2, 2]
     assert model.n_iter_ == 7
     assert model.get_feature_names_out().tolist() == ["given0", "given1", "given2"]
+
+
+def test_names_are_those_of_the_fit():
+    with pytest.raises(NotFittedError, match="Given"):
+        Given().get_feature_names_out()
+    model = Given().fit(BAGS).set_params(n_clusters=2)
+    assert model.get_feature_names_out().tolist() == ["given0", "given1", "given2"]
+
+    class Forgotten(Given):
+        _per_cluster = ()
+
+    with pytest.raises(TypeError, match="_per_cluster of Forgotten"):
+        Forgotten().fit(BAGS).get_feature_names_out()
 
 
 def test_empty_clusters_stand_last_and_are_warned_of():

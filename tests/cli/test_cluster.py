@@ -120,7 +120,9 @@ def test_fit_needs_no_labels(saved, workshop, bagwise, refused):
     assert f"Clusters: 0 ({first} bags), 1 ({second} bags)" in saved
     assert "Certificate: converged" in saved
     assert "Accuracy" not in saved
-    assert bagwise(f"fit {UNLABELLED} -m M3IC -o u.model -p n_clusters=2")[0] == 0
+    code, out, _ = bagwise(f"fit {UNLABELLED} -m M3IC -o u.model -p n_clusters=2 --json")
+    assert code == 0
+    assert [part["bags"] for part in json.loads(out)["clusters"]] == [first, second]
     np.testing.assert_array_equal(library.load("u.model")[-1].labels_, labels)
     assert "learns without labels" in refused(f"fit {MOLECULES} -m M3IC -o m.model --cv 3")
     assert "learns without labels" in refused(f"fit {MOLECULES} -m M3IC -o m.model --grid C=1,2")

@@ -62,8 +62,9 @@ def test_json(workshop, bagwise):
     assert code == 0
     assert set(answer) == {
         *("schema", "command", "seed", "data", "model", "search", "cross_validation"),
-        *("training_accuracy", "certificate", "seconds"),
+        *("training_accuracy", "clusters", "certificate", "seconds"),
     }
+    assert answer["clusters"] is None
     assert answer["seed"] == 5
     assert answer["data"]["bags"] == 24
     assert answer["data"]["labels"] == [

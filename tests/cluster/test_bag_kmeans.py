@@ -80,6 +80,20 @@ def test_ties_go_to_the_lowest_cluster():
     assert model.labels_.tolist() == [0, 1, 2, 1, 0, 0]
 
 
+@pytest.mark.parametrize(("dtype", "far"), [("float32", 1e3), ("float64", 1e6)])
+def test_a_far_cluster_does_not_blur_the_others(dtype, far):
+    X = np.array([[0.0], [0.1], [3.0], [3.1], [far], [far]], dtype)
+    model = BagKMeans(3, init=[[0.0], [3.0], [far]]).fit(X)
+    assert model.labels_.tolist() == model.predict(X).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_given_centres_are_checked():
+    with pytest.raises(ValueError, match=r"init of BagKMeans .* \(2, 1\). Got shape \(3, 1\)"):
+        BagKMeans(2, init=[[0.0], [1.0], [2.0]]).fit([[[0.0]], [[1.0]]])
+    with pytest.raises(ValueError, match=r"init of BagKMeans .* Got NaN or infinity"):
+        BagKMeans(2, init=[[0.0], [np.nan]]).fit([[[0.0]], [[1.0]]])
+
+
 def test_background_is_outvoted_by_what_is_rare():
     """Four of five instances of each bag are background; the fifth says where the bag belongs."""
     rng = np.random.default_rng(0)

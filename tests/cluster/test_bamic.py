@@ -99,7 +99,7 @@ def test_precomputed_is_checked():
         model.fit(np.ones((3, 2)))
     with pytest.raises(ValueError, match="one row for each bag"):
         model.fit([np.ones((2, 4)), np.ones((2, 4))])
-    with pytest.raises(ValueError, match="symmetric"):
+    with pytest.raises(ValueError, match=r"BAMIC .*symmetric"):
         model.fit(np.array([[0.0, 1, 2], [1, 0, 3], [9, 3, 0]]))
     assert model.__sklearn_tags__().input_tags.pairwise
     assert not BAMIC().__sklearn_tags__().input_tags.pairwise
@@ -138,7 +138,7 @@ def test_restarts_and_starts():
     for init in ("lab", "build", list(range(15))):
         model = BAMIC(15, init=init, n_init=3, random_state=0).fit(bags)
         assert model.inertia_ <= 1.1 * many
-    with pytest.raises(ValueError, match="n_clusters=15 different numbers"):
+    with pytest.raises(ValueError, match=r"BAMIC .*init .* n_clusters=15 different numbers"):
         BAMIC(15, init=[0, 1]).fit(bags)
 
 
@@ -149,6 +149,14 @@ def test_equal_bags_leave_clusters_empty():
     assert model.labels_.tolist() in ([0, 1] * 4, [1, 0] * 4)
     assert np.array_equal(model.predict(bags), model.labels_)
     assert model.inertia_ == 0.0
+
+
+@pytest.mark.parametrize(("dtype", "far"), [("float32", 1e3), ("float64", 1e6)])
+def test_a_far_cluster_does_not_blur_the_others(dtype, far):
+    X = np.array([[0.0], [0.1], [3.0], [3.1], [far], [far]], dtype)
+    for metric in ("euclidean", "sqeuclidean"):
+        model = BAMIC(3, metric=metric, init=[0, 2, 4]).fit(X)
+        assert model.labels_.tolist() == model.predict(X).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_not_converged_warns():

@@ -120,6 +120,16 @@ def test_no_room_along_the_mean():
         assert_array_equal(_fit(centred, balance=balance).coef_, free.coef_)
 
 
+def test_single_precision_is_centred_too():
+    """A mean that is rounding only is no direction to keep to."""
+    bags, _ = _bags(seed=5)
+    rows = np.concatenate(bags)
+    centred = [((bag - rows.mean(axis=0)) / rows.std(axis=0)).astype(np.float32) for bag in bags]
+    assert np.concatenate(centred).sum(axis=0, dtype=np.float64).any()
+    free = _fit(centred, balance=np.inf)
+    assert_array_equal(_fit(centred, balance=0.0).coef_, free.coef_)
+
+
 def test_given_start():
     bags, y = _bags(seed=6)
     model = CPM3C(3, init=np.eye(3, 4)).fit(bags)
@@ -127,6 +137,8 @@ def test_given_start():
     assert len(model.result_.parts) == 1
     with pytest.raises(ValueError, match=r"init of CPM3C .* shape \(3, 4\)"):
         CPM3C(3, init=np.eye(4)).fit(bags)
+    with pytest.raises(ValueError, match=r"init of CPM3C .* Got NaN or infinity"):
+        CPM3C(3, init=np.full((3, 4), np.nan)).fit(bags)
 
 
 def test_not_converged_at_the_limit_of_cuts():

@@ -98,6 +98,8 @@ def test_several_clusters(concepts):
     scores = model.decision_function(bags)
     np.testing.assert_array_equal(model.predict_multi(bags), 1.5 * scores >= 1.0)
     np.testing.assert_array_equal(model.predict_multi(bags, margin=-np.inf), True)
+    model.set_params(n_clusters=2)  # means nothing before the next fit
+    np.testing.assert_array_equal(model.predict_multi(bags), 1.5 * scores >= 1.0)
 
 
 def test_units_and_cost(concepts):
@@ -120,6 +122,21 @@ def test_sparse_and_stored_bags(concepts, tmp_path):
     c = M3IC(3, random_state=0, max_memory="64MB").fit(Bags.open(tmp_path / "dense.bags"))
     np.testing.assert_array_equal(a.coef_, c.coef_)
     np.testing.assert_array_equal(a.key_instances_, c.key_instances_)
+    sparse.write(tmp_path / "sparse.bags")
+    d = M3IC(3, random_state=0).fit(Bags.open(tmp_path / "sparse.bags"))
+    np.testing.assert_array_equal(b.coef_, d.coef_)
+
+
+@pytest.mark.parametrize("params", [{"init": "kmeans"}, {"kernel": "rbf", "max_memory": 10}])
+def test_stored_bags_where_all_instances_are_needed(concepts, tmp_path, params):
+    bags = concepts.bags[:40].compact()
+    bags.write(tmp_path / "some.bags")
+    a, b = (
+        M3IC(2, random_state=0, n_init=2, **params).fit(x)
+        for x in (bags, Bags.open(tmp_path / "some.bags"))
+    )
+    np.testing.assert_array_equal(a.transform(bags), b.transform(bags))
+    np.testing.assert_array_equal(a.labels_, b.labels_)
 
 
 def test_threads_do_not_change_the_result(concepts):
@@ -137,6 +154,8 @@ def test_given_weights(concepts):
         M3IC(3, init=W[:2]).fit(bags)
     with pytest.raises(ValueError, match=r"with kernel='linear' only. Got 'rbf'"):
         M3IC(3, init=W, kernel="rbf").fit(bags)
+    with pytest.raises(ValueError, match="init of M3IC must hold weights that differ"):
+        M3IC(3, init=np.ones((3, 5))).fit(bags)
 
 
 def test_one_cluster(concepts):

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from bagwise.solvers import Status, solve_qp
-from bagwise.solvers._bag_margin import solve_bag_margin
+from bagwise.solvers._bag_margin import MarginProblem, descend, solve_bag_margin
 from bagwise.solvers._bag_margin_kernels import limit_range
+from bagwise.solvers._row_matrix import RowMatrix
 
 
 def draw(n=30, d=5, k=3, seed=0):
@@ -135,6 +136,17 @@ def test_start_at_the_solution_ends_at_once():
     clipped = solve_bag_margin(X, r, 3, C=1.0, alpha0=np.full(100, 99.0), tol=1e-8, max_iter=9999)
     plain = solve_bag_margin(X, r, 3, C=1.0, tol=1e-8, max_iter=9999)
     assert clipped.objective == pytest.approx(plain.objective, rel=1e-6)
+
+
+def test_a_bad_guess_of_margins_costs_little():
+    """Margins that are far from true leave out most of the rows that have to move."""
+    rng = np.random.default_rng(2)
+    r = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + np.eye(3, 4)[r] + 10.0
+    problem = MarginProblem.checked(RowMatrix(X), r, 3, 3.0, np.inf, None)
+    guess = np.append(np.full(20, 2.0), np.zeros(40))
+    found = descend(problem, np.full(60, 0.05), tol=1e-3, max_iter=1000, margin0=guess)
+    assert found.converged
 
 
 def test_zero_rows_and_empty_clusters():

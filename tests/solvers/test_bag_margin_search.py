@@ -124,8 +124,10 @@ def test_size_and_common_part_of_a_start_make_no_difference():
     bags = draw()
     starts = starts_for(bags)
     a = search_bag_margin(BagSource(bags), starts)
-    b = search_bag_margin(BagSource(bags), 1024.0 * starts)
-    np.testing.assert_array_equal(a.coef, b.coef)
+    for size in (2.0**-20, 2.0**20):
+        b = search_bag_margin(BagSource(bags), size * starts)
+        np.testing.assert_array_equal(a.coef, b.coef)
+        assert [x.objective for x in a.parts] == [x.objective for x in b.parts]
     c = search_bag_margin(BagSource(bags), starts + 7.0)
     assert c.objective == pytest.approx(a.objective, rel=1e-6)
 
@@ -190,16 +192,23 @@ def test_sparse_equals_dense_and_selections_are_read_in_place():
 
 
 def test_cutting_planes_inside():
+    """Solved well, the convex problems have one solution, and so the same way is gone."""
     bags = draw()
     m, _ = balance_direction(BagSource(bags))
     starts = starts_for(bags, n_starts=3)
-    a = search_bag_margin(BagSource(bags), starts, balance=0.5, direction=m, inner_tol=1e-5)
-    b = search_bag_margin(
-        BagSource(bags), starts, balance=0.5, direction=m, inner=solve_bag_margin_by_cuts,
-        inner_tol=1e-5,
+    a, b = (
+        search_bag_margin(
+            BagSource(bags), starts, balance=0.5, direction=m, tol=0.0, inner=inner,
+            inner_tol=1e-7, inner_max_iter=10_000,
+        )
+        for inner in (solve_bag_margin, solve_bag_margin_by_cuts)
     )  # fmt: skip
-    assert b.converged
-    assert b.objective == pytest.approx(a.objective, rel=0.1)
+    for one, other in zip(a.parts, b.parts, strict=True):
+        assert one.converged
+        assert other.converged
+        np.testing.assert_allclose(one.history, other.history, rtol=1e-6)
+    np.testing.assert_array_equal(a.cluster, b.cluster)
+    np.testing.assert_array_equal(a.place, b.place)
 
 
 def test_balance_direction_is_the_sum_of_means():
@@ -210,6 +219,17 @@ def test_balance_direction_is_the_sum_of_means():
     assert length == pytest.approx(sum(lengths))
     sparse = Bags(sp.csr_array(bags.instances), bags.offsets)
     np.testing.assert_allclose(balance_direction(BagSource(sparse))[0], m)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_lengths_in_single_precision(scale, sparse):
+    bags = draw(n=20)
+    X = (scale * bags.instances).astype(np.float32)
+    m, length = balance_direction(BagSource(Bags(sp.csr_array(X) if sparse else X, bags.offsets)))
+    expected, expected_length = balance_direction(BagSource(bags))
+    np.testing.assert_allclose(m, scale * expected, rtol=1e-5)
+    assert length == pytest.approx(scale * expected_length, rel=1e-5)
 
 
 def test_rounds_are_limited_and_loose_ends_are_told():
@@ -228,6 +248,13 @@ def test_zero_instances():
     assert found.converged
     assert found.objective == pytest.approx(1.0)
     assert found.n_empty == 1
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan])
+def test_bad_costs_are_refused(C):
+    bags = draw()
+    with pytest.raises(ValueError, match="C of search_bag_margin must be a positive number"):
+        search_bag_margin(BagSource(bags), starts_for(bags), C=C)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,45 @@ def test_many_newton_steps_end_at_the_minimum_of_another_solver():
     assert short.objective > result.objective
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_short_step_is_no_proof_of_the_minimum(seed):
+    """With a huge cost some Newton steps are cut to next to nothing, far from the minimum."""
+    rng = np.random.default_rng(seed)
+    sign = np.where(rng.random((60, 1)) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(60, 3))
+    X[:, 0] += 2.0 * sign[:, 0]
+    kernel, cost, Z = InstanceKernel("rbf", gamma=0.3), np.full((60, 1), 1e10), X[:30]
+    source = KernelMeans(Bags(X, np.arange(61)), kernel, 30)
+    result = solve_expansion(source, Z, sign, cost)
+    expected = minimize_squared_hinge(
+        kernel.gram(X, Z), sign[:, 0], cost[:, 0], quadratic=kernel.gram(Z) + 1e-8 * np.eye(30)
+    )
+    assert result.objective == pytest.approx(expected.objective, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("solve", [minimize_expansion, solve_expansion])
+def test_a_kernel_without_finite_values_is_refused(solve):
+    bags, Z, sign, cost = _problem()
+    large = Bags(1e60 * bags.instances, bags.offsets)
+    source = KernelMeans(large, InstanceKernel("poly", degree=9), len(Z))
+    with pytest.raises(ValueError, match=r"kernel 'poly' between instances .* must be finite"):
+        solve(source, 1e60 * Z, sign, cost)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("optimizer", ["lbfgs", "gradient"])
+def test_steps_to_where_the_kernel_overflows_are_cut(optimizer):
+    bags, Z, sign, cost = _problem()
+    source = KernelMeans(bags, InstanceKernel("poly", gamma=0.3, degree=80), len(Z))
+    result = minimize_expansion(source, 0.3 * Z, sign, cost, length=2e5, optimizer=optimizer)
+    assert np.isfinite([result.objective, result.residual]).all()
+    assert np.isfinite(result.x).all()
+    assert (np.diff(result.history) <= 0).all()
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
 def test_gradient_of_the_optimal_value(kernel):
     bags, Z, sign, cost = _problem()

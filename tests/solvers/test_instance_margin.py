@@ -85,6 +85,26 @@ def test_planes_move_along():
         assert offset == outside / len(X)
 
 
+def test_minimises_over_the_planes_until_that_gains_little():
+    """Steps are taken one by one on the side, until one lowers the objective by less than 1 %."""
+    X, C = _instances(4), 5.0
+    walk, aside = (_Walk(_source(X), _start(0), C, None) for _ in range(2))
+    for one in (walk, aside):
+        one.add_cut(np.ones(len(X), bool))
+    violation = walk.descend(1000)
+    values = []
+    while len(values) < 2 or values[-1] < 0.99 * values[-2]:
+        w = aside._program.solve().w
+        aside._move(w)
+        values.append(0.5 * w @ w + C * aside._program.height(w))
+    assert walk.n_steps == len(values) > 2
+    assert_array_equal(walk.seen.labels, aside.seen.labels)
+    assert violation == aside.seen.loss - aside._program.height(w)
+    walk.add_cut(walk.seen.margin < 1.0)
+    walk.descend(walk.n_steps + 1)
+    assert walk.n_steps == len(values) + 1  # the limit
+
+
 def test_the_loss_is_above_the_planes():
     X = _instances(5)
     for C in (0.05, 1.0, 50.0):

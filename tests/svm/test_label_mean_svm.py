@@ -138,3 +138,12 @@ def test_squared_hinge_of_normalised_kernel_against_general_solver():
     sign = np.where(y == model.classes_[1], 1.0, -1.0)
     objective = solve_primal(K, sign, 3.0)[2]
     assert model.result_.objective == pytest.approx(objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("model", [LabelMeanSVM(), MIKernelSVM(loss="squared_hinge")])
+def test_a_polynomial_that_is_no_kernel_leaves_no_optimum(model):
+    bags, y = make_toy_bags(24, kind="close")
+    model.set_params(kernel="poly", gamma=0.5, degree=3, coef0=-3.0)
+    match = rf"{type(model).__name__}: the kernel.* must be positive semi-definite"
+    with pytest.raises(ValueError, match=match):
+        model.fit(bags, y)

@@ -116,6 +116,16 @@ def test_the_draw_depends_on_values_alone():
     )
 
 
+@pytest.mark.parametrize("cls", [SparseMI, RandomSetSVM])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(("unit", "shift"), [(1.0, 1e9), (1e-50, 0.0), (1e50, 0.0)])
+def test_instances_that_are_one_in_single_precision(cls, form, unit, shift):
+    bags, y = make_toy_bags(24, kind="close")
+    bags = Bags.from_list(bags)
+    bags = Bags(form(shift + unit * bags.instances), bags.offsets)
+    assert cls(20, random_state=0).fit(bags, y).expansion_vectors_.shape == (20, 3)
+
+
 def test_every_instance_is_drawn_about_as_often():
     X = np.random.default_rng(0).normal(size=(20, 2))
     y = np.arange(20) % 2
@@ -150,7 +160,9 @@ def test_starts_of_all_kinds():
 def test_given_vectors_must_fit(cls):
     bags, y = make_toy_bags(20)
     for init in (np.zeros((3, 3)), np.zeros((2, 4)), np.full((2, 3), np.nan)):
-        with pytest.raises(ValueError, match=f"init of {cls.__name__} must hold n_vectors=2 .* 3"):
+        got = "NaN" if np.isnan(init).any() else r"shape \(., .\)"
+        message = f"init of {cls.__name__} must hold n_vectors=2 .* 3 finite numbers. Got {got}"
+        with pytest.raises(ValueError, match=message):
             cls(2, init=init).fit(bags, y)
 
 
@@ -270,6 +282,7 @@ def test_too_few_iterations_warn():
         {"n_vectors": 0},
         {"kernel": "laplacian"},
         {"kernel": "precomputed"},
+        {"coef0": -1.0},
         {"init": "grid"},
         {"n_init": 0},
         {"optimizer": "newton"},

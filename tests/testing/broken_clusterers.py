@@ -161,6 +161,19 @@ class ForgetsFrames(MeanClusters, auto_wrap_output_keys=None):
         return self._bag_outputs(self._validated(X))
 
 
+@caught_by("check_cluster_count_is_that_of_fit")
+class NamesByTheParameter(MeanClusters):
+    @property
+    def _n_features_out(self):
+        return self.n_clusters
+
+
+@caught_by("check_cluster_count_is_that_of_fit")
+class ScoresByTheParameter(MeanClusters):
+    def _bag_outputs(self, bags):
+        return super()._bag_outputs(bags)[:, : self.n_clusters]
+
+
 @caught_by("check_key_instances_of_fit")
 class KeepsTheRows(MeanClusters):
     """Counts over all bags in ``key_instances_``."""

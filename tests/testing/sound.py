@@ -95,6 +95,8 @@ class MeanClusters(BagClusterer):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    _per_cluster = ("centres_",)
+
     def __init__(self, n_clusters=2, *, max_iter=100):
         self.n_clusters = n_clusters
         self.max_iter = max_iter

@@ -89,7 +89,7 @@ def test_every_check_is_in_the_battery():
 
 
 def test_number_of_checks():
-    assert len(EVERY_CHECK) == 90
+    assert len(EVERY_CHECK) == 91
 
 
 def test_check_bag_estimator_returns_outcomes():

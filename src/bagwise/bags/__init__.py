@@ -13,7 +13,7 @@ from bagwise.bags._segments import (
     segment_softmax,
     segment_sum,
 )
-from bagwise.bags._source import BagSource, Chunk
+from bagwise.bags._source import BagSource, Chunk, parse_bytes
 from bagwise.bags._store import StoreWriter
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Bags",
     "Chunk",
     "StoreWriter",
+    "parse_bytes",
     "scan_max",
     "segment_argmax",
     "segment_argmin",

@@ -128,6 +128,14 @@ class BagSource:
         """Number of chunks."""
         return len(self.grid) - 1
 
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of instances that all chunks together would hold: 0 if they are views of memory."""
+        bags = self.bags
+        if isinstance(bags._base, np.ndarray) and bags._contiguous_span() is not None:
+            return 0
+        return bags.n_instances * _row_bytes(bags)
+
     def map(self, function: Callable[..., Any], *broadcast: Any) -> Generator[Any, None, None]:
         """Yield ``function(chunk, *broadcast)`` for each chunk, in order.
 

@@ -65,12 +65,13 @@ def used_first(
 class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Base of all clusterers of bags.
 
-    A subclass writes three things and inherits the rest of the contract:
+    A subclass writes these and inherits the rest of the contract:
 
     * ``fit``, with its own documentation, which calls `_fit`;
     * `_learn`, which takes validated bags and returns the fitted attributes (``labels_``,
       a ``result_`` certificate among them) without touching the estimator;
-    * `_bag_outputs` and, where instances have scores, `_instance_outputs`.
+    * `_bag_outputs` and, where instances have scores, `_instance_outputs`;
+    * `_per_cluster`, unless it learns ``coef_`` or ``dual_coef_``.
 
     Labels count from 0 without holes. A cluster that holds none of the training bags is warned
     of and stands last (`used_first`); new bags may still fall into it.
@@ -78,6 +79,9 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     #: End of the sentence "To converge, ..." in a `ConvergenceWarning`.
     _convergence_advice = "raise max_iter or tol"
+
+    #: Fitted attributes with an entry for each cluster; the first that is there is counted.
+    _per_cluster: tuple[str, ...] = ("coef_", "dual_coef_")
 
     n_clusters: int
     labels_: NDArray[np.int64]
@@ -228,8 +232,16 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     @property
     def _n_features_out(self) -> int:
-        """Number of columns of `transform`; scikit-learn makes their names from it."""
-        return self.n_clusters
+        """Number of columns of `transform`; scikit-learn makes their names from it.
+
+        It is that of the fit: the parameter ``n_clusters`` may have changed since.
+        """
+        check_is_fitted(self)
+        for name in self._per_cluster:
+            if hasattr(self, name):
+                return len(getattr(self, name))
+        msg = f"_per_cluster of {type(self).__name__} must name an attribute that fit sets."
+        raise TypeError(msg)
 
     def _validated(self, X: Any) -> Bags:
         check_is_fitted(self)

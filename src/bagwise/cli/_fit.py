@@ -9,7 +9,8 @@ The object that ``--json`` prints::
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
                           "values": [float per fold], "protocol": str} or null,
-     "training_accuracy": float or null with label lists,
+     "training_accuracy": float, or null with label lists and for clusters,
+     "clusters": [{"cluster": value, "bags": int}], or null for classifiers,
      "certificate": {"status": str, "objective": float, "lower_bound": or null, "gap": or null,
                      "n_iter": int, "solve_seconds": float} or null,
      "seconds": float}
@@ -106,6 +107,9 @@ def run_fit(
     bagwise.save(fitted, path)
     result = getattr(fitted[-1] if scale else fitted, "result_", None)
     size = path.stat().st_size
+    sizes = None
+    if not learns_from_labels:
+        sizes = cluster_sizes((fitted[-1] if scale else fitted).labels_)
     answer = {
         "command": "fit",
         "seed": seed,
@@ -120,6 +124,7 @@ def run_fit(
         "search": None if search is None else _as_json(search, folds_too=False),
         "cross_validation": None if validation is None else _as_json(validation),
         "training_accuracy": right,
+        "clusters": sizes,
         "certificate": certificate_json(result),
         "seconds": round(time.perf_counter() - started, 3),
     }
@@ -136,8 +141,7 @@ def run_fit(
             f"Accuracy on the bags it learned from: {_percent(right)} "
             "(says little of others; --cv 10 estimates that)"
         )
-    if not learns_from_labels:
-        sizes = cluster_sizes((fitted[-1] if scale else fitted).labels_)
+    if sizes is not None:
         lines.append(f"Clusters: {sizes_text(sizes)}")
     lines.append(f"Certificate: {certificate_text(result)}")
     lines.append(f"Saved: {path} ({size / 1000:,.1f} kB)")

@@ -162,7 +162,7 @@ class FittedModel:
         if name == "classes_" and self.is_clusterer:
             import numpy as np
 
-            return np.arange(self.last.n_clusters)
+            return np.arange(self.last._n_features_out)
         if name == "multilabel_" and self.is_clusterer:
             return False
         if name in ("classes_", "multilabel_", "result_"):

@@ -3,6 +3,7 @@
 import warnings
 from functools import cache
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagClusterer, BagTags, used_first
 from bagwise.cluster._ties import scores_of
+from bagwise.cluster._votes import shares
 from bagwise.kernels import InstanceMetric, nearest
 from bagwise.solvers import Certificate, Status
 
@@ -121,6 +123,8 @@ class BagKMeans(BagClusterer):
         "n_jobs": [Integral, None],
     }
 
+    _per_cluster = ("cluster_centers_",)
+
     def __init__(
         self,
         n_clusters: int = 2,
@@ -160,15 +164,17 @@ class BagKMeans(BagClusterer):
         return self._fit(X)
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
+        started = perf_counter()
         best = self._best_start(bags)
+        solve_time = perf_counter() - started
         centers = best.cluster_centers_
         scores = _closeness(bags, centers)
-        shares = _shares(bags, scores.argmax(axis=1), self.n_clusters)
+        votes = shares(bags, scores.argmax(axis=1), self.n_clusters)
         weights = np.ones(self.n_clusters)
         if self.vote == "mil":
-            mean = np.sort(shares, axis=0).mean(axis=0)  # the same in any order of bags
+            mean = np.sort(votes, axis=0).mean(axis=0)  # the same in any order of bags
             weights = np.divide(1.0, mean, out=np.zeros_like(mean), where=mean > 0)
-        labels, order = used_first(self, (shares * weights).argmax(axis=1), self.n_clusters)
+        labels, order = used_first(self, (votes * weights).argmax(axis=1), self.n_clusters)
         scores = scores[:, order]
         own = scores[np.arange(len(scores)), np.repeat(labels, bags.sizes)]
         ended = Status.CONVERGED if best.n_iter_ < self.max_iter else Status.MAX_ITER
@@ -184,6 +190,7 @@ class BagKMeans(BagClusterer):
                 status=ended,
                 n_iter=int(best.n_iter_),
                 history=np.array([best.inertia_], np.float64),
+                solve_time=solve_time,
             ),
         }
 
@@ -191,6 +198,8 @@ class BagKMeans(BagClusterer):
         """Return the fitted `KMeans` with the smallest objective, the first if several have it."""
         instances = bags.instances
         fixed = not isinstance(self.init, str) and not callable(self.init)
+        if fixed:
+            self._check_centers(bags.n_features)
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=1 if fixed else self.n_init)
 
@@ -210,9 +219,16 @@ class BagKMeans(BagClusterer):
             starts = ordered_map(start, seeds, n_threads=effective_n_jobs(self.n_jobs))
             return min(starts, key=lambda model: float(model.inertia_))
 
+    def _check_centers(self, n_features: int) -> None:
+        given, shape = np.asarray(self.init, np.float64), (self.n_clusters, n_features)
+        if given.shape != shape or not np.isfinite(given).all():
+            got = f"shape {given.shape}" if given.shape != shape else "NaN or infinity"
+            msg = f"init of BagKMeans must hold finite centres of shape {shape}. Got {got}."
+            raise ValueError(msg)
+
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         labels = self._instance_outputs(bags).argmax(axis=1)
-        return _shares(bags, labels, len(self.vote_weights_)) * self.vote_weights_
+        return shares(bags, labels, len(self.vote_weights_)) * self.vote_weights_
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return _closeness(bags, self.cluster_centers_)
@@ -232,10 +248,3 @@ def _closeness(bags: Bags, centers: NDArray[Any]) -> NDArray[np.float64]:
     rows = np.arange(len(centers), dtype=np.int64)
     distance = nearest(_SQUARED, centers, rows, rows + 1, bags.instances)
     return scores_of(distance.T, distance.dtype)
-
-
-def _shares(bags: Bags, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.float64]:
-    """Return which share of the instances of each bag is in each cluster."""
-    bag = np.repeat(np.arange(len(bags)), bags.sizes)
-    counts = np.bincount(bag * n_clusters + labels, minlength=len(bags) * n_clusters)
-    return counts.reshape(len(bags), n_clusters) / bags.sizes[:, None]

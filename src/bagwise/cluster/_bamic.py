@@ -116,6 +116,7 @@ class BAMIC(BagClusterer):
     """
 
     _convergence_advice = "raise max_iter"
+    _per_cluster = ("medoids_",)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -193,17 +194,21 @@ class BAMIC(BagClusterer):
         given = self.distance == "precomputed"
         between = self._given_square(bags) if given else self._between(bags)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        result = solve_k_medoids(
-            between,
-            self.n_clusters,
-            method=self.method,
-            init=self.init,
-            n_init=self.n_init,
-            rng=np.random.default_rng(seed),
-            max_iter=self.max_iter,
-            check_input=given,
-            n_threads=effective_n_jobs(self.n_jobs),
-        )
+        try:
+            result = solve_k_medoids(
+                between,
+                self.n_clusters,
+                method=self.method,
+                init=self.init,
+                n_init=self.n_init,
+                rng=np.random.default_rng(seed),
+                max_iter=self.max_iter,
+                check_input=given,
+                n_threads=effective_n_jobs(self.n_jobs),
+            )
+        except ValueError as error:
+            msg = f"{type(self).__name__} cannot choose medoids: {error}"
+            raise ValueError(msg) from error
         scores = scores_of(between[:, result.medoids], bags.instances.dtype)
         labels, order = used_first(self, scores.argmax(axis=1), self.n_clusters)
         medoids = result.medoids[order]

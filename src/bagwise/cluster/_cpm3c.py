@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
-from bagwise.bags import Bags, BagSource, Chunk, segment_argmax, segment_mean
+from bagwise.bags import Bags, BagSource, Chunk, segment_argmax
 from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.cluster._votes import shares
 from bagwise.solvers import (
     Certificate,
     InstanceMarginResult,
@@ -23,7 +24,8 @@ from bagwise.solvers import (
     cluster_instances_by_cuts,
 )
 
-_ROUNDING = 1e-10  # of the lengths of instances: a sum that is shorter than this is 0
+#: Of the sum of absolute values: a sum below this is 0, as that of centred instances.
+_ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
 
 
 class CPM3C(BagClusterer):
@@ -194,11 +196,11 @@ class CPM3C(BagClusterer):
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
         result, parts = self._solve(BagSource(bags))
-        votes = _shares(bags, result.labels, self.n_clusters).argmax(axis=1)
+        votes = shares(bags, result.labels, self.n_clusters).argmax(axis=1)
         _, order = used_first(self, votes, self.n_clusters)
         coef = np.ascontiguousarray(result.x[order])
         leads = _leads(bags, coef)
-        labels = _shares(bags, leads.argmax(axis=1), self.n_clusters).argmax(axis=1)
+        labels = shares(bags, leads.argmax(axis=1), self.n_clusters).argmax(axis=1)
         own = leads[np.arange(len(leads)), np.repeat(labels, bags.sizes)]
         return {
             "labels_": labels,
@@ -235,7 +237,7 @@ class CPM3C(BagClusterer):
             return cluster_instances_by_cuts(source, start, max_cuts=self.max_cuts, **problem)
 
         def rank(result: InstanceMarginResult) -> tuple[int, float]:
-            votes = _shares(source.bags, result.labels, self.n_clusters).argmax(axis=1)
+            votes = shares(source.bags, result.labels, self.n_clusters).argmax(axis=1)
             return -len(np.unique(votes)), result.objective
 
         n_threads = min(effective_n_jobs(self.n_jobs), len(starts))
@@ -247,7 +249,8 @@ class CPM3C(BagClusterer):
         if not isinstance(self.init, str):
             given = np.asarray(self.init, np.float64)
             if given.shape != shape or not np.isfinite(given).all():
-                msg = f"init of CPM3C must hold finite weights of shape {shape}. Got {given.shape}."
+                got = f"shape {given.shape}" if given.shape != shape else "NaN or infinity"
+                msg = f"init of CPM3C must hold finite weights of shape {shape}. Got {got}."
                 raise ValueError(msg)
             return given[None]
         random = check_random_state(self.random_state)
@@ -281,7 +284,7 @@ class CPM3C(BagClusterer):
         return self._bag_outputs(self._validated(X))
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        return _shares(bags, self._instance_outputs(bags).argmax(axis=1), self.n_clusters)
+        return shares(bags, self._instance_outputs(bags).argmax(axis=1), len(self.coef_))
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return _leads(bags, self.coef_)
@@ -310,7 +313,7 @@ def _total(source: BagSource) -> NDArray[np.float64]:
         return np.asarray(plain).ravel(), np.asarray(size, np.float64).ravel()
 
     total, size = source.reduce(add)
-    return np.where(np.abs(total) <= _ROUNDING * size, 0.0, total)
+    return np.where(np.abs(total) <= _ROUNDING[source.bags.dtype] * size, 0.0, total)
 
 
 def _leads(bags: Bags, coef: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -325,13 +328,6 @@ def _leads(bags: Bags, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         return scores - np.where(is_top, next_best, top)
 
     return np.asarray(BagSource(bags).concatenate(lead), np.float64)
-
-
-def _shares(bags: Bags, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.float64]:
-    """Return which share of the instances of each bag is in each cluster."""
-    votes = np.eye(n_clusters)[labels]
-    shares: NDArray[np.float64] = segment_mean(votes, bags.offsets[:-1], bags.offsets[1:])
-    return shares
 
 
 def _joined(

@@ -85,7 +85,8 @@ class M3IC(BagClusterer):
         Rank of the low-rank map.
     solver : {"dual", "cutting_plane"}
         Solver of the convex problems inside: coordinate descent in the dual, or cutting planes as
-        in the paper, which are slower. Both solve the same problems.
+        in the paper, which are slower. Both solve the same problems, but only the first solves
+        those of early rounds roughly: from the same start they may end in different points.
     tol : float
         A search ends when no bag changes its key instance or cluster, or a round lowers the
         objective by at most this share of it.
@@ -93,7 +94,8 @@ class M3IC(BagClusterer):
         Most rounds of a search.
     max_memory : int, str or None
         Bound on the instances in memory at a time, in bytes or like ``"512MB"``, where they are
-        read from a file (`bagwise.Bags.open`); the key instances come on top. Not with kernels.
+        read from a file (`bagwise.Bags.open`); the key instances come on top. Kernels and
+        ``init="kmeans"`` need all instances at once and do not keep to it.
     random_state : int, RandomState or None
         Where first weights and random maps come from.
     n_jobs : int or None
@@ -140,8 +142,9 @@ class M3IC(BagClusterer):
     problem roughly, the last one to a duality gap of a thousandth of the objective.
 
     The constraint looks at the mean of all bags only. It does not keep clusters from being empty,
-    and it asks nothing of bags that are centred (:math:`m = 0`): do not subtract the mean, as
-    `sklearn.preprocessing.StandardScaler` does. A warning tells of both.
+    and it asks nothing of bags that are centred (:math:`m = 0`). A warning tells of both, but not
+    of bags that are nearly centred, where :math:`m` has an arbitrary direction: do not subtract
+    the mean of the features, as `sklearn.preprocessing.StandardScaler` does.
 
     References
     ----------
@@ -251,10 +254,12 @@ class M3IC(BagClusterer):
         )
         coef, certificate = self._search(mapped.bags, random)
         # Labels are computed as in `predict`, so that both agree to the last bit.
-        found = self._with(mapped.attributes(coef))._best(bags)[0].argmax(axis=1)
-        _, order = used_first(self, found, self.n_clusters)
-        fitted = mapped.attributes(np.ascontiguousarray(coef[order]))
+        fitted = mapped.attributes(coef)
         best, places = self._with(fitted)._best(bags)
+        _, order = used_first(self, best.argmax(axis=1), self.n_clusters)
+        if (np.diff(order) < 0).any():
+            fitted = mapped.attributes(np.ascontiguousarray(coef[order]))
+            best, places = self._with(fitted)._best(bags)
         labels = best.argmax(axis=1)
         return {
             "labels_": labels,
@@ -272,13 +277,17 @@ class M3IC(BagClusterer):
             nothing = np.array([C])
             end = Certificate(objective=C, status=Status.CONVERGED, n_iter=0, history=nothing)
             return np.zeros((1, bags.n_features)), end
+        starts = self._starts(bags, random)
         source = BagSource(
-            bags, n_threads=n_threads, max_memory=self.max_memory, scratch=8 * k * self.n_init
+            bags,
+            n_threads=n_threads,
+            max_memory=self.max_memory if self.kernel == "linear" else None,
+            scratch=8 * k * len(starts),
         )
         by_cuts = self.solver == "cutting_plane"
         result = search_bag_margin(
             source,
-            self._starts(bags, random),
+            starts,
             C=C,
             balance=float(self.balance),
             direction=self._direction(source),
@@ -335,6 +344,9 @@ class M3IC(BagClusterer):
             if given.shape != shape or not np.isfinite(given).all():
                 msg = f"init of M3IC must hold finite weights of shape {shape}. Got {given.shape}."
                 raise ValueError(msg)
+            if not np.ptp(given, axis=0).any():  # all scores of an instance would be the same
+                msg = "init of M3IC must hold weights that differ. Got the same for all clusters."
+                raise ValueError(msg)
             return given[None]
         if self.init == "random":
             return self._random_starts(bags, random)
@@ -373,15 +385,17 @@ class M3IC(BagClusterer):
         X : Bags, sequence of matrices, 3-D array or matrix-like
             Bags; a matrix means bags of one instance.
         margin : float
-            The margin asked for. Training asks for 1.
+            The margin asked for. Training asks for 1, and many bags have just that up to the
+            accuracy of the solver: a little less, such as 0.99, takes all of them in.
 
         Returns
         -------
         members : ndarray of bool of shape (n_bags, n_clusters)
             Which bag is in which cluster.
         """
-        kappa = self.n_clusters / max(1, self.n_clusters - 1)
-        return kappa * self._bag_outputs(self._validated(X)) >= margin
+        scores = self._bag_outputs(self._validated(X))
+        k = scores.shape[1]
+        return k / max(1, k - 1) * scores >= margin
 
     def _fitted_kernel(self) -> InstanceKernel:
         return self._make_kernel(self.gamma_ if needs_gamma(self.kernel) else 1.0)

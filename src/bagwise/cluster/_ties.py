@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Of the largest distance in a row: two that differ by less are taken for equal.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+#: Of the smaller of two distances: if they differ by less, they are taken for equal. It is the
+#: accuracy of `bagwise.kernels.hausdorff`; how far other clusters are does not matter.
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 
 
 def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> NDArray[np.float64]:
@@ -25,5 +26,5 @@ def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> NDArray[np.flo
     """
     values = np.asarray(distance, np.float64)
     least = values.min(axis=1, keepdims=True)
-    slack = _ROUNDING.get(np.dtype(dtype), 1e-9) * values.max(axis=1, keepdims=True)
+    slack = _ROUNDING.get(np.dtype(dtype), 1e-9) * least
     return -np.where(values <= least + slack, least, values)

@@ -124,8 +124,8 @@ def slope_kernel(kernel: InstanceKernel) -> InstanceKernel | None:
 def weighted_rows(kernel: InstanceKernel, X: Matrix, S: NDArray[Any]) -> NDArray[np.float64]:
     """Return the product ``S'X`` of which `finished_gradient` makes the sum of derivatives.
 
-    ``S`` are weights that were multiplied by the values of `slope_kernel`. The products of several blocks of
-    rows add up.
+    ``S`` are weights that were multiplied by the values of `slope_kernel`. The products of several
+    blocks of rows add up.
     """
     if kernel.name == "cosine":
         X = scaled(X, row_lengths(X).astype(X.dtype))

@@ -1,5 +1,6 @@
 """Choosing parameters and splitting bags."""
 
+from bagwise.model_selection._cluster_search import ClusterSearch
 from bagwise.model_selection._search import BagGridSearchCV
 from bagwise.model_selection._splitters import (
     RepeatedStratifiedBagKFold,
@@ -9,6 +10,7 @@ from bagwise.model_selection._splitters import (
 
 __all__ = [
     "BagGridSearchCV",
+    "ClusterSearch",
     "RepeatedStratifiedBagKFold",
     "StratifiedBagKFold",
     "groups_from_names",

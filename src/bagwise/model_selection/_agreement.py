@@ -1,11 +1,12 @@
-"""How well many labellings of the same bags agree with one another."""
+"""How well labellings of the same bags agree with one another."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 4096  # bags at a time, whose counts are exact in single precision
+_BAGS = 4096  # compared at a time; their counts are exact in single precision
+_NUMBERS = 2**22  # of shared counts in memory at a time
 
 
 def agreement(labellings: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
@@ -24,23 +25,38 @@ def agreement(labellings: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
     """
     table = np.stack(labellings)
     n_clusters = int(table.max()) + 1
-    joint = _counts(table, n_clusters) / table.shape[1]
-    shares = np.einsum("iaia->ia", joint)
-    outer = shares[:, :, None, None] * shares[None, None]
-    logs = np.log(np.divide(joint, outer, out=np.ones_like(joint), where=joint > 0))
-    information = np.einsum("iajb,iajb->ij", joint, logs)
+    shares = np.stack([np.bincount(row, minlength=n_clusters) for row in table]) / table.shape[1]
+    rows = max(1, _NUMBERS // (table.shape[0] * n_clusters**2))
+    parts = [
+        _information(table[first : first + rows], shares[first : first + rows], table, shares)
+        for first in range(0, len(table), rows)
+    ]
     entropy = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)
-    scale = np.sqrt(entropy[:, None] * entropy)
-    ratio = np.divide(information, scale, out=np.zeros_like(scale), where=scale > 0)
+    scale = np.sqrt(np.outer(entropy, entropy))
+    ratio = np.divide(np.concatenate(parts), scale, out=np.zeros_like(scale), where=scale > 0)
     return np.clip(ratio, 0.0, 1.0)
 
 
-def _counts(table: NDArray[np.integer], n_clusters: int) -> NDArray[np.float64]:
-    """Return how many bags are in cluster a of labelling i and in cluster b of labelling j."""
-    n_rows = len(table) * n_clusters
-    counts = np.zeros((n_rows, n_rows))
-    for first in range(0, table.shape[1], _BLOCK):
-        block = table[:, None, first : first + _BLOCK]
-        members = (block == np.arange(n_clusters)[:, None]).reshape(n_rows, -1).astype(np.float32)
-        counts += members @ members.T
-    return counts.reshape(len(table), n_clusters, len(table), n_clusters)
+def _information(
+    left: NDArray[np.integer],
+    left_shares: NDArray[np.float64],
+    right: NDArray[np.integer],
+    right_shares: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the mutual information of some labellings with others."""
+    k = right_shares.shape[1]
+    counts = np.zeros((left.shape[0] * k, right.shape[0] * k))
+    for first in range(0, right.shape[1], _BAGS):
+        some = slice(first, first + _BAGS)
+        counts += _members(left[:, some], k) @ _members(right[:, some], k).T
+    joint = (counts / right.shape[1]).reshape(len(left), k, len(right), k)
+    expected = left_shares[:, :, None, None] * right_shares
+    logs = np.log(np.divide(joint, expected, out=np.ones_like(joint), where=joint > 0))
+    information: NDArray[np.float64] = np.einsum("iajb,iajb->ij", joint, logs)
+    return information
+
+
+def _members(table: NDArray[np.integer], n_clusters: int) -> NDArray[np.float32]:
+    """Return a row for each cluster of each labelling, with ones at its bags."""
+    is_member = table[:, None] == np.arange(n_clusters)[:, None]
+    return is_member.reshape(-1, table.shape[1]).astype(np.float32)

@@ -22,6 +22,7 @@ from bagwise.solvers._row_matrix import RowMatrix
 
 _SEED = 1964  # of the order in which rows are visited
 _FIRST_SLACK = 0.1  # rows this near to being wrong at guessed margins are visited too
+_SWEEPS_PER_CHECK = 30  # of some rows only, before all are looked at: the choice may be a bad one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,9 +158,7 @@ class MarginProblem:
         if not n_clusters >= 2:
             msg = f"n_clusters of solve_bag_margin must be at least 2. Got {n_clusters}."
             raise ValueError(msg)
-        if not (C > 0 and np.isfinite(C)):
-            msg = f"C of solve_bag_margin must be a positive number. Got {C}."
-            raise ValueError(msg)
+        check_cost("solve_bag_margin", C)
         numbers = np.array(cluster)
         is_whole = numbers.dtype.kind in "iu" and numbers.shape == (matrix.n,)
         if not is_whole or numbers.min() < 0 or numbers.max() >= n_clusters:
@@ -170,6 +169,13 @@ class MarginProblem:
             raise ValueError(msg)
         unit, width, scale = balance_range(matrix.d, balance, direction)
         return cls(matrix, numbers.astype(np.int64), int(n_clusters), float(C), unit, width, scale)
+
+
+def check_cost(function: str, C: float) -> None:
+    """Refuse a ``C`` that is not a positive number."""
+    if not (C > 0 and np.isfinite(C)):
+        msg = f"C of {function} must be a positive number. Got {C}."
+        raise ValueError(msg)
 
 
 def balance_range(
@@ -224,7 +230,8 @@ def descend(
     history: list[float] = []
     gaps: list[float] = []
     while True:
-        descent.sweep(max_iter, tol, before, share)
+        limit = min(max_iter, descent.n_sweeps + _SWEEPS_PER_CHECK)
+        descent.sweep(limit, tol, before, share)
         primal, dual = descent.values()
         history.append(primal)
         gaps.append(primal - dual)

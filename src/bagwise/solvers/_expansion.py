@@ -6,7 +6,7 @@ the objective at these classifiers.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -174,17 +174,20 @@ def solve_expansion(
     -------
     ExpansionResult
         ``n_iter`` counts the Newton steps of the output that took most of them; ``residual`` is
-        the largest relative gain of a last step, 0 where the minimum is exact.
+        the largest relative gain that a last step made or promised, 0 where the minimum is exact.
     """
     started = perf_counter()
     hinges = SquaredHinges(sign, cost, max_iter=max_iter, n_threads=n_threads)
     objective = _Objective(source, Z, hinges)
     [point] = ordered_map(objective.evaluate, [Z], n_threads=1)
     classifiers = point.classifiers
+    status = Status.CONVERGED
+    if not classifiers.is_exact:
+        status = Status.STALLED if classifiers.n_iter < max_iter else Status.MAX_ITER
     return _result(
         objective, point, started,
         residual=classifiers.residual,
-        status=Status.CONVERGED if classifiers.is_exact else Status.MAX_ITER,
+        status=status,
         n_iter=classifiers.n_iter,
         history=np.array([point.value]),
     )  # fmt: skip
@@ -236,6 +239,14 @@ class _Objective:
         means = self.source.means(vectors)
         self.n_evaluations += 1
         start = None if near is None else near.classifiers
+        if not (np.isfinite(gram).all() and np.isfinite(means).all()):
+            if start is None:
+                msg = (
+                    f"The kernel {self.source.kernel.name!r} between instances and expansion "
+                    "vectors must be finite. Got NaN or infinity: scale the features."
+                )
+                raise ValueError(msg)
+            return _Point(vectors, gram, replace(start, value=np.inf))
         return _Point(vectors, gram, self.hinges.solve(means, raised, start))
 
     def gradient(self, point: _Point) -> Array:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.bags import Bags, BagSource, Chunk
-from bagwise.bags._source import parse_bytes
+from bagwise.bags import Bags, BagSource, Chunk, parse_bytes
 from bagwise.kernels import (
     InstanceKernel,
     check_differentiable,
@@ -49,8 +48,9 @@ class KernelMeans:
     n_vectors : int
         Number of rows of ``Z``.
     max_memory : int, str or None
-        Bytes, or text like ``"512MB"``. If the kernel between all instances and all vectors takes
-        no more, it is kept from `means` to `gradient`, which then costs one product; else it is
+        Bytes, or text like ``"512MB"``. If the kernel between all instances and all vectors, with
+        copies of the instances where these are no view (CSR, or bags picked from many), takes no
+        more, it is kept from `means` to `gradient`, which then costs one product; else it is
         computed again, piece by piece. None always keeps it.
     n_threads : int or None
         Number of threads.
@@ -69,10 +69,11 @@ class KernelMeans:
         self.n_bags, self.n_features, self.n_vectors = len(bags), bags.n_features, n_vectors
         width = n_vectors * bags.dtype.itemsize
         n_bytes = parse_bytes(max_memory)
-        self.keeps = n_bytes is None or bags.n_instances * width <= n_bytes
+        self._source = BagSource(bags, n_threads=n_threads)
+        held = bags.n_instances * width + self._source.copied_bytes
+        self.keeps = n_bytes is None or held <= n_bytes
         self._sizes = bags.sizes[:, None].astype(np.float64)
         self.n_rows = min(max(_BLOCK_BYTES // width, _LEAST_ROWS), _MOST_ROWS)
-        self._source = BagSource(bags, n_threads=n_threads)
         self._n_threads = 1 if self._source.n_chunks == 1 else n_threads
         self._norms = np.empty(bags.n_instances, self.dtype)
         self._block: NDArray[Any] | None = None

@@ -30,7 +30,8 @@ class Classifiers:
     n_iter : int
         Newton steps of the output that took most of them.
     residual : float
-        Largest relative gain of an output's last step; 0 where the minimum is exact.
+        Largest relative gain that an output's last full step made or promised; 0 where the minimum
+        is exact.
     """
 
     weights: NDArray[np.float64]
@@ -174,8 +175,8 @@ def _minimize(
                 new_w, new_f = w + step * dw, f + step * df
                 new_shortfall, new_value = _value(R, sign, cost, new_w, new_f)
                 new_inside = (new_shortfall > 0.0) & used
-            gain = max(value - new_value, 0.0) / value
-            if new_value > value:  # by rounding
+            gain = max(value - new_value, -0.5 * slope) / value  # a short step proves nothing
+            if new_value >= value:  # by rounding
                 break
         if gain > _EXACT:
             if not new_inside.any():

@@ -335,7 +335,7 @@ class _Walk:
             height = self._program.height(w)
             violation = self.seen.loss - height
             value = 0.5 * float(w @ w) + self._C * height
-            if before - value <= _INNER_DECREASE * before:
+            if value >= (1.0 - _INNER_DECREASE) * before:
                 break
             before = value
         return violation

@@ -52,7 +52,11 @@ class BagRowMachine(KernelMachine):
         if (
             self._loss == "squared_hinge"
             and isinstance(space, KernelSpace)
-            and (self.kernel == "precomputed" or callable(self.kernel))
+            and (
+                self.kernel == "precomputed"
+                or callable(self.kernel)
+                or (self.kernel == "poly" and self.coef0 < 0)
+            )
         ):
             self._refuse_unbounded(space.gram, self.C * cost_weight)
         every = np.arange(space.n_instances)
@@ -81,7 +85,7 @@ class BagRowMachine(KernelMachine):
                     f"{name} between bags, with 1 / (2 C) added to its diagonal, must be positive "
                     f"semi-definite: with the squared hinge there is no optimum otherwise. Its "
                     f"smallest eigenvalue is {least:.2g} times the largest one. Lower C or use "
-                    "the hinge (MIKernelSVM)."
+                    'the hinge: MIKernelSVM(loss="hinge").'
                 )
                 raise ValueError(msg)
 

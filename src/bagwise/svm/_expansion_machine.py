@@ -23,7 +23,7 @@ class ExpansionMachine(BagClassifier):
         "kernel": [StrOptions(set(FORMULAS))],
         "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        "coef0": [Interval(Real, 0, None, closed="left")],  # below 0 there may be no minimum
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],

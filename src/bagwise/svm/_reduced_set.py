@@ -56,7 +56,7 @@ class ReducedSetSVM(ExpansionMachine):
     degree : int
         Degree of the polynomial kernel.
     coef0 : float
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, not negative.
     n_starts : int
         From how many instances the place of each new vector is searched, with the kernel
         ``"rbf"``; with other kernels, from among how many instances it is taken.

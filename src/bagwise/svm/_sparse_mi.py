@@ -77,10 +77,12 @@ class _FromStarts(ExpansionMachine):
             find = cluster_centres if self.init == "kmeans" else drawn_instances
             return find(bags, self.n_vectors, seed)
         given = np.array(self.init, np.float64)
-        if given.shape != (self.n_vectors, bags.n_features) or not np.isfinite(given).all():
+        is_finite = bool(np.isfinite(given).all())
+        if given.shape != (self.n_vectors, bags.n_features) or not is_finite:
+            got = f"shape {given.shape}" if is_finite else "NaN or infinity"
             msg = (
                 f"init of {type(self).__name__} must hold n_vectors={self.n_vectors} vectors of "
-                f"{bags.n_features} finite numbers. Got shape {given.shape}."
+                f"{bags.n_features} finite numbers. Got {got}."
             )
             raise ValueError(msg)
         return given
@@ -127,7 +129,7 @@ class SparseMI(_FromStarts):
     degree : int
         Degree of the polynomial kernel.
     coef0 : float
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, not negative.
     init : {"random", "kmeans"} or array-like of shape (n_vectors, n_features)
         Where the vectors start: instances drawn at random, centres of k-means clusters of the
         instances, or where you say. What is drawn depends on the values of the instances and on
@@ -149,6 +151,7 @@ class SparseMI(_FromStarts):
     max_memory : int, str or None
         Bytes, or text like ``"512MB"``, for the kernel between all instances and the vectors. If
         it takes more, it is computed twice in each iteration and not kept; the model is the same.
+        None always keeps it.
     random_state : int, RandomState or None
         Of the starts.
     n_jobs : int or None
@@ -312,7 +315,7 @@ class RandomSetSVM(_FromStarts):
     degree : int
         Degree of the polynomial kernel.
     coef0 : float
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, not negative.
     init : {"random", "kmeans"} or array-like of shape (n_vectors, n_features)
         The vectors: instances drawn at random, centres of k-means clusters of the instances, or
         those you give. See `SparseMI`.
@@ -347,8 +350,8 @@ class RandomSetSVM(_FromStarts):
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Their names, if the data had any.
     result_ : Certificate
-        Objective (the sum over outputs); the residual is the largest relative gain of a last
-        Newton step, 0 where the minimum is exact.
+        Objective (the sum over outputs); the residual is the largest relative gain that a last
+        Newton step made or promised, 0 where the minimum is exact.
     n_iter_ : int
         Newton steps.
 

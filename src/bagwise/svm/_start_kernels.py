@@ -18,22 +18,22 @@ def scrambled(bits: Any) -> Any:
 
 
 @compiled
-def hash_dense(bits: NDArray[np.uint32], seed: Any, out: NDArray[np.uint64]) -> None:
-    """Hash the rows of a matrix, given as the bits of its entries in single precision."""
+def hash_dense(bits: NDArray[Any], seed: Any, out: NDArray[np.uint64]) -> None:
+    """Hash the rows of a matrix, given as the bits of its entries; none is minus zero."""
     keys = np.empty(bits.shape[1], np.uint64)
     for j in range(len(keys)):
         keys[j] = scrambled(np.uint64(j))
     for i in range(bits.shape[0]):
         total = np.uint64(0)
         for j in range(bits.shape[1]):
-            if bits[i, j] & np.uint32(0x7FFFFFFF):  # neither zero nor minus zero
+            if bits[i, j] != 0:
                 total += scrambled(np.uint64(bits[i, j]) ^ keys[j])
         out[i] = scrambled(total ^ seed)
 
 
 @compiled
 def hash_sparse(
-    bits: NDArray[np.uint32],
+    bits: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
     seed: Any,
@@ -43,6 +43,6 @@ def hash_sparse(
     for i in range(len(out)):
         total = np.uint64(0)
         for p in range(indptr[i], indptr[i + 1]):
-            if bits[p] & np.uint32(0x7FFFFFFF):
+            if bits[p] != 0:
                 total += scrambled(np.uint64(bits[p]) ^ scrambled(np.uint64(indices[p])))
         out[i] = scrambled(total ^ seed)

@@ -18,7 +18,8 @@ def drawn_instances(bags: Bags, n: int, seed: int) -> NDArray[Any]:
     """Return ``n`` distinct instances, or all of them if there are no more.
 
     The values of the instances and the seed decide which, and in which order they come: not where
-    they stand, nor how often. Instances are distinct if they differ in single precision.
+    they stand, nor how often. Instances are distinct if they differ in single precision, so that
+    it is the same draw in both precisions; if these are fewer than ``n``, in their own.
 
     Parameters
     ----------
@@ -33,11 +34,22 @@ def drawn_instances(bags: Bags, n: int, seed: int) -> NDArray[Any]:
     -------
     ndarray of shape (n_drawn, n_features)
     """
-    return _taken(bags, _first_rows(bags, seed)[:n])
+    return _taken(bags, _first_rows(bags, n, seed)[:n])
 
 
-def _first_rows(bags: Bags, seed: int) -> NDArray[np.int64]:
-    """Return where each distinct instance first stands, in an order that the seed decides."""
+def _first_rows(bags: Bags, n: int, seed: int) -> NDArray[np.int64]:
+    """Return where each distinct instance first stands, in an order that the seed decides.
+
+    Instances that only differ in double precision are one if ``n`` others can be had.
+    """
+    first = _first_of_each(bags, np.dtype(np.float32), seed)
+    if len(first) < min(n, bags.n_instances) and bags.dtype != np.float32:
+        first = _first_of_each(bags, bags.dtype, seed)
+    return first
+
+
+def _first_of_each(bags: Bags, dtype: np.dtype[Any], seed: int) -> NDArray[np.int64]:
+    unsigned = np.dtype(f"u{dtype.itemsize}")
 
     def hashes(chunk: Chunk) -> NDArray[np.uint64]:
         from bagwise.svm._start_kernels import hash_dense, hash_sparse
@@ -46,10 +58,10 @@ def _first_rows(bags: Bags, seed: int) -> NDArray[np.int64]:
         out = np.empty(rows.shape[0], np.uint64)
         with np.errstate(over="ignore", under="ignore"):
             if sp.issparse(rows):
-                bits = rows.data.astype(np.float32).view(np.uint32)
+                bits = (rows.data.astype(dtype) + dtype.type(0)).view(unsigned)
                 hash_sparse(bits, rows.indices, rows.indptr, np.uint64(seed), out)
             else:
-                bits = np.ascontiguousarray(rows, np.float32).view(np.uint32)
+                bits = (np.ascontiguousarray(rows, dtype) + dtype.type(0)).view(unsigned)
                 hash_dense(bits, np.uint64(seed), out)
         return out
 
@@ -70,7 +82,7 @@ def cluster_centres(bags: Bags, n: int, seed: int) -> NDArray[np.float64]:
 
     The clusters begin as `drawn_instances`; a centre that loses all instances stays where it is.
     """
-    first = _first_rows(bags, seed)
+    first = _first_rows(bags, n, seed)
     centres = _taken(bags, first[:n]).astype(np.float64)
     n = len(centres)
     counts = np.zeros(bags.n_instances)

@@ -183,6 +183,7 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
             _checks_clusters.check_cluster_count_refused,
             _checks_clusters.check_extreme_cluster_counts,
             _checks_clusters.check_cluster_names,
+            _checks_clusters.check_cluster_count_is_that_of_fit,
         ),
     ),
     (_predicts_training_labels, (_checks_clusters.check_predict_repeats_labels,)),

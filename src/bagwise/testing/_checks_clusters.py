@@ -17,6 +17,8 @@ from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import convergence_is_no_matter, raises
 from bagwise.testing._models import bag_scores, fitted, fresh, takes
 
+_ANSWERS = ("predict", "decision_function", "transform", "instance_predict", "key_instances")
+
 
 def _clusters_apart(n_clusters: int, random_state: int = 0) -> tuple[list[Any], NDArray[np.int64]]:
     """Return bags of clusters that every method finds: all instances tell, none misleads.
@@ -181,6 +183,22 @@ def check_cluster_names(estimator: Any) -> None:
         msg = f"With transform_output='pandas' the columns must be {expected}."
         raise AssertionError(msg)
     assert_identical(frame.to_numpy(), model.transform(bags), "transform_output='pandas'")
+
+
+def check_cluster_count_is_that_of_fit(estimator: Any) -> None:
+    """Another ``n_clusters`` means nothing before the next fit."""
+    bags, _ = make_toy_bags(24, n_classes=3)
+    with convergence_is_no_matter():
+        model = fitted(estimator, bags, None, n_clusters=3)
+    answers = [name for name in _ANSWERS if hasattr(model, name)]
+    before = {name: getattr(model, name)(bags) for name in answers}
+    names = model.get_feature_names_out()
+    for number in (2, 5):
+        model.set_params(n_clusters=number)
+        what = f"after a fit of 3 clusters and set_params(n_clusters={number})"
+        for name in answers:
+            assert_identical(getattr(model, name)(bags), before[name], f"{name} {what}")
+        assert_identical(model.get_feature_names_out(), names, f"get_feature_names_out {what}")
 
 
 def check_key_instances_of_fit(estimator: Any) -> None:
