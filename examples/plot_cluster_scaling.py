@@ -71,8 +71,7 @@ for name, (model, most) in methods.items():
 # %%
 # With time and bags on logarithmic axes, growth with a power is a straight line; the dotted one is
 # linear. K-means finds the background, which is in all bags, and its majority vote is little better
-# than guessing (0.25). Where M3IC falls behind, five starts
-# were not enough.
+# than guessing (0.25). Where M3IC falls behind, five starts were not enough.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for name, (sizes, seconds, accuracy) in results.items():

@@ -57,7 +57,7 @@ def normalized(bags):
 # There is no search over ``C`` and ``balance``. What counts is ``C`` times the squared length of
 # instances, which is 1 here; far below 1 clusters run empty, above 1000 or so they hang on few
 # bags, and 30 is in between. Many starts are made, as each takes milliseconds, and the one with the
-# lowest objective is kept.
+# lowest objective is kept. BagKMeans with ``vote="mil"`` gets a fourth cluster, for the background.
 
 bags, y, content = make_bags((0, 4, 7), seed=0)
 X = normalized(bags)

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.cluster import DBSCAN
+from sklearn.cluster import DBSCAN, KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 
-from bagwise import Bags
+from bagwise import Bags, load, save
 from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
 from bagwise.metrics import normalized_mutual_information
 from bagwise.model_selection import ClusterSearch
 from bagwise.model_selection import _agreement as agreement_module
 from bagwise.model_selection._agreement import agreement
+from bagwise.model_selection._cluster_runs import Run
 from bagwise.preprocessing import InstanceTransformer
 
 GRID = {"C": [0.01, 0.1, 1.0], "balance": [0.1, 10.0]}
@@ -101,12 +103,47 @@ def test_rules_equal_their_definitions(rule):
 
 
 def test_agreement_is_the_normalized_mutual_information(monkeypatch):
-    monkeypatch.setattr(agreement_module, "_BAGS", 7)
-    monkeypatch.setattr(agreement_module, "_NUMBERS", 100)
+    monkeypatch.setattr(agreement_module, "_NUMBERS", 160)  # two labellings at a time
     rng = np.random.default_rng(0)
-    labellings = [rng.integers(k, size=50) for k in (2, 3, 5, 1, 4, 2)]
+    labellings = [rng.integers(k, size=50).astype(np.int32) for k in (2, 3, 5, 1, 4, 2)]
+    labellings.append(labellings[2].max() - labellings[2])
     naive = [[normalized_mutual_information(a, b) for b in labellings] for a in labellings]
     np.testing.assert_allclose(agreement(labellings), naive, atol=1e-12)
+
+
+def chosen_of(labellings, *, n_clusters=2, **options):
+    """Return what a search does with labellings of candidates, all with the same objective."""
+    runs = [
+        [Run(np.asarray(one, np.int32), n_clusters, 1.0, 0.0) for one in of_candidate]
+        for of_candidate in labellings
+    ]
+    search = ClusterSearch(M3IC(n_clusters), {"C": np.arange(1.0, len(runs) + 1)}, **options)
+    results, _ = search._compare([{}] * len(runs), runs)
+    return search._choose(results), results
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_tiny_clusters_are_passed_over(rule):
+    tiny = np.arange(40) == 7  # 1 of 40 bags, where 20 are the mean
+    halves = np.arange(40) < 20
+    swapped = np.where(np.isin(np.arange(40), (0, 39)), ~halves, halves)
+    cells = [[tiny, tiny, tiny], [halves, halves, swapped]]
+    index, results = chosen_of(cells, select_by=rule)
+    assert index == 1
+    np.testing.assert_allclose(results["smallest_cluster"], [0.05, 1.0])
+    np.testing.assert_array_equal(results["rank"], [2, 1])
+    assert chosen_of(cells, select_by="stability", min_size=0.05)[0] == 0
+    assert chosen_of([[tiny, tiny], [tiny, tiny]], select_by=rule)[0] == 0  # none better
+
+
+@pytest.mark.parametrize("rule", ["consensus", "stability"])
+def test_numbers_of_clusters_and_rounding_do_not_choose(rule):
+    rng = np.random.default_rng(0)
+    base = [rng.integers(4, size=60) for _ in range(3)]
+    cells = [[rng.permutation(4)[labels] for labels in base] for _ in range(12)]
+    index, results = chosen_of(cells, n_clusters=4, select_by=rule)
+    assert index == 0
+    np.testing.assert_array_equal(results["rank"], np.ones(12))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -143,7 +180,7 @@ def test_a_function_chooses(toy):
 # ------------------------------------------------------------------------------ shared warm starts
 
 
-def test_fits_go_along_c_from_the_last_weights(toy):
+def test_fits_go_along_c_from_the_last_weights(toy, tmp_path):
     bags, _ = toy
     grid = {"C": [1.0, 0.01], "balance": [1.0]}
     search = ClusterSearch(
@@ -154,6 +191,10 @@ def test_fits_go_along_c_from_the_last_weights(toy):
     second = M3IC(3, C=1.0, init=first.coef_, random_state=int(seed)).fit(bags)
     np.testing.assert_array_equal(search.best_estimator_.coef_, second.coef_)
     np.testing.assert_array_equal(search.best_estimator_.init, first.coef_)
+    save(search.best_estimator_, tmp_path / "best.bagwise")
+    again = load(tmp_path / "best.bagwise")
+    np.testing.assert_array_equal(again.predict(bags), search.labels_)
+    assert again.get_params() == search.best_estimator_.get_params()
     np.testing.assert_allclose(
         search.results_["objective"], [second.result_.objective, first.result_.objective]
     )
@@ -279,6 +320,20 @@ def test_errors(toy, changes, message):
     with pytest.raises(ValueError, match=message):
         search.fit(toy[0])
     assert not hasattr(search, "results_")
+
+
+def test_an_estimator_without_an_objective_is_refused(toy):
+    with pytest.raises(TypeError, match=r"of ClusterSearch .* Got KMeans, without result_\."):
+        ClusterSearch(KMeans(3), {"tol": [1e-4]}).fit(np.eye(6))
+
+
+def test_tags_are_those_of_the_estimator():
+    of_matrix = ClusterSearch(BAMIC(2, distance="precomputed"), {"method": ["alternate"]})
+    assert get_tags(of_matrix).input_tags.pairwise
+    of_bags = get_tags(ClusterSearch(M3IC(2), GRID)).input_tags
+    assert of_bags.sparse
+    assert of_bags.three_d_array
+    assert not of_bags.pairwise
 
 
 def test_an_estimator_without_random_state_is_refused(toy):

@@ -120,7 +120,8 @@ class Chains:
         chain = next(chain for chain in self.chains if number in chain)
         before = chain[: chain.index(number)]
         start = self._along(before, seed, bags)[-1][1] if before else None
-        return self._at(number, seed, start)
+        # As lists: parameters that are arrays cannot be saved.
+        return self._at(number, seed, None if start is None else start.tolist())
 
     def _along(
         self, chain: list[int], seed: int, bags: Any
@@ -131,15 +132,15 @@ class Chains:
             estimator = self._at(number, seed, done[-1][1] if done else None)
             started = perf_counter()
             fitted = last_step(estimator.fit(bags))
-            labels = np.asarray(fitted.labels_, np.int32)
-            objective = float(fitted.result_.objective)
-            run = Run(labels, fitted.n_clusters, objective, perf_counter() - started)
+            run = _run_of(fitted, perf_counter() - started)
             # A cluster that is empty would stay so: then the next begins anew.
             goes_on = _takes_weights(fitted) and run.n_empty == 0
             done.append((run, fitted.coef_ if goes_on else None))
         return done
 
-    def _at(self, number: int, seed: int, start: NDArray[np.float64] | None) -> Any:
+    def _at(
+        self, number: int, seed: int, start: NDArray[np.float64] | list[list[float]] | None
+    ) -> Any:
         candidate = {name: clone(v, safe=False) for name, v in self.candidates[number].items()}
         estimator = clone(self.estimator).set_params(**candidate)
         known = estimator.get_params()
@@ -158,6 +159,20 @@ def last_step(estimator: Any) -> Any:
 def prefix_of(estimator: Any) -> str:
     """Return what names of the clusterer's parameters begin with."""
     return f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+
+
+def _run_of(fitted: Any, seconds: float) -> Run:
+    """Return what came of a fit."""
+    for name in ("labels_", "result_", "n_clusters"):
+        if not hasattr(fitted, name):
+            msg = (
+                "estimator of ClusterSearch must have labels_, n_clusters and a result_ with the "
+                f"objective, as those of bagwise.cluster. Got {type(fitted).__name__}, without "
+                f"{name}."
+            )
+            raise TypeError(msg)
+    labels = np.asarray(fitted.labels_, np.int32)
+    return Run(labels, fitted.n_clusters, float(fitted.result_.objective), seconds)
 
 
 def _takes_weights(fitted: Any) -> bool:

@@ -22,6 +22,10 @@ from bagwise.base._fitting import forget_fit
 from bagwise.model_selection._agreement import agreement
 from bagwise.model_selection._cluster_runs import Chains, Run, last_step, prefix_of
 
+#: Digits of a mean agreement. With others, labellings that are the same but for the numbers of the
+#: clusters would differ by rounding, and it would be rounding that chooses.
+_DIGITS = 12
+
 _RULES = {"stability": "stability", "objective_spread": "spread", "consensus": "consensus"}
 
 
@@ -48,14 +52,16 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
       their standard deviation over their mean.
 
     The last two take the start with the smallest objective, among those that leave no cluster empty
-    if there are any. Labellings with an empty cluster, or with one that is tiny, are not chosen
-    unless all are such: that all bags are in one cluster is what starts agree upon most easily.
+    if there are any. A candidate whose start has an empty cluster, or one that is tiny, is passed
+    over unless all are such: to tell next to nothing apart is what starts agree upon most easily.
+    Of candidates with the same score the first is taken.
 
     Parameters
     ----------
     estimator : estimator
-        A clusterer with a ``random_state``, such as ``M3IC(n_clusters=3)``, or a `Pipeline` that
-        ends with one. Its ``n_init`` and ``random_state`` are replaced.
+        One of `bagwise.cluster`, such as ``M3IC(n_clusters=3)``, another with their ``labels_``,
+        ``result_``, ``n_clusters`` and ``random_state``, or a `Pipeline` that ends with one. Its
+        ``n_init`` and ``random_state`` are replaced.
     param_grid : dict or list of dict
         Values to try for each parameter.
     select_by : {"consensus", "stability", "objective_spread"} or callable
@@ -79,7 +85,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     ----------
     best_estimator_ : estimator
         The chosen candidate with its best start: ``n_init`` is 1, ``random_state`` a number, and
-        ``init`` the weights it began with, if they came from another candidate.
+        ``init`` the weights it began with, as lists, if they came from another candidate.
     best_params_ : dict
         Its parameters of the grid.
     best_index_ : int
@@ -359,6 +365,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         inner = get_tags(self.estimator).input_tags
         tags.input_tags.sparse = inner.sparse
         tags.input_tags.three_d_array = inner.three_d_array
+        tags.input_tags.pairwise = inner.pairwise
         return tags
 
 
@@ -394,7 +401,8 @@ def _mean_of_pairs(runs: Sequence[Run]) -> float:
     if len(runs) == 1:
         return np.nan
     labellings = [run.labels for run in runs]
-    return float(agreement(labellings)[np.triu_indices(len(labellings), 1)].mean())
+    mean = agreement(labellings)[np.triu_indices(len(labellings), 1)].mean()
+    return round(float(mean), _DIGITS)
 
 
 def _mean_with_others(runs: Sequence[Sequence[Run]]) -> NDArray[np.float64]:
@@ -404,4 +412,5 @@ def _mean_with_others(runs: Sequence[Sequence[Run]]) -> NDArray[np.float64]:
         return np.ones((1, 1))
     pairs = agreement(labellings)
     np.fill_diagonal(pairs, 0.0)
-    return (pairs.sum(axis=1) / (len(labellings) - 1)).reshape(len(runs), -1)
+    mean = pairs.sum(axis=1) / (len(labellings) - 1)
+    return mean.round(_DIGITS).reshape(len(runs), -1)
