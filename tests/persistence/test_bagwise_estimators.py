@@ -8,11 +8,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import Bags
+from bagwise.cluster import BAMIC, M3IC
 from bagwise.exceptions import ModelFileError
 from bagwise.persistence import load, save
 from bagwise.persistence._registry import REGISTRY
 from bagwise.preprocessing import InstanceTransformer
-from bagwise.svm import SIL, MIKernelSVM
+from bagwise.svm import SIL, MIKernelSVM, SparseMI
+from bagwise.testing import make_toy_bags
 from persistence.standins import assert_same
 
 SIZES = np.tile([1, 3, 4], 8)
@@ -123,3 +125,21 @@ def test_skops_holds_them_too(tmp_path, cls):
     loaded = skops.load(tmp_path / "model.skops", trusted=trusted)
     np.testing.assert_array_equal(loaded.decision_function(bags), model.decision_function(bags))
     assert loaded[-1].result_.gap == model[-1].result_.gap
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SparseMI(3, init=np.arange(9.0).reshape(3, 3), max_iter=5),
+        M3IC(2, init=np.eye(3)[:2].astype(np.float32)),
+        BAMIC(2, init=np.array([0, 3])),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_given_start_is_stored(model, tmp_path):
+    bags, y = make_toy_bags()
+    save(model.fit(bags, y), tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.init, model.init, strict=True)
+    np.testing.assert_array_equal(loaded.predict(bags), model.predict(bags))

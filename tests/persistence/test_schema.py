@@ -453,7 +453,7 @@ def test_value_special_cases():
         (np.random.RandomState(0), "a random generator is not plain data"),
         (np.random.default_rng(0), "set an int or None before saving"),
         (PCA(), r"an estimator \(PCA\) is not supported here"),
-        (np.zeros(3), "a ndarray is not plain data"),
+        (np.zeros((1, 1, 1)), "a ndarray is not plain data"),
         ({1, 2}, "a set is not plain data"),
         (b"x", "a bytes is not plain data"),
         (1j, "a complex is not plain data"),

@@ -7,6 +7,7 @@ import numpy as np
 
 from bagwise.persistence._schema import (
     MAX_NESTING,
+    Array,
     Field,
     Scope,
     described,
@@ -84,14 +85,17 @@ class Nothing(Field):
 
 @dataclass(frozen=True)
 class Value(Field):
-    """A parameter: None, bool, int, float, str, and lists, tuples and dicts of them.
+    """A parameter: None, bool, int, float, str, lists, tuples and dicts of them, or an array.
 
-    Numbers and strings of numpy become Python's.
+    Numbers and strings of numpy become Python's. An array, such as the start of a search, has one
+    or two dimensions and is a value by itself, not a part of another.
     """
 
     def dump(self, value: Any, at: Scope, depth: int = 0) -> Any:
         if depth >= MAX_NESTING:
             at.fail(f"is nested deeper than {MAX_NESTING} levels")
+        if depth == 0 and type(value) is np.ndarray and value.ndim in (1, 2):
+            return _numbers(value.ndim).dump(value, at)
         if isinstance(value, np.bool_ | np.integer | np.floating | np.str_):
             value = value.item()
         if value is None or type(value) in (bool, str):
@@ -126,6 +130,9 @@ class Value(Field):
                 return tuple(self.load(item, at, depth + 1) for item in content)
             if form == "dict" and isinstance(content, list):
                 return self._load_dict(content, at, depth)
+            if form == "array" and depth == 0:
+                stored = at.arrays.get(at.path)
+                return _numbers(1 if stored is None else stored.ndim).load(node, at)
         return at.fail("must be a value, a tuple or a dict")
 
     def _load_dict(self, content: list[Any], at: Scope, depth: int) -> dict[Any, Any]:
@@ -150,6 +157,10 @@ class Value(Field):
         if not -(2**63) <= value < 2**64:
             at.fail("must fit into 64 bits")
         return value
+
+
+def _numbers(n_dimensions: int) -> Array:
+    return Array(kinds="biuf", shape=(None,) * n_dimensions, finite=False)
 
 
 def _why_not(value: Any) -> str:
