@@ -120,8 +120,7 @@ class Chains:
         chain = next(chain for chain in self.chains if number in chain)
         before = chain[: chain.index(number)]
         start = self._along(before, seed, bags)[-1][1] if before else None
-        # As lists: parameters that are arrays cannot be saved.
-        return self._at(number, seed, None if start is None else start.tolist())
+        return self._at(number, seed, start)
 
     def _along(
         self, chain: list[int], seed: int, bags: Any
