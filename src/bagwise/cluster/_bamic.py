@@ -100,9 +100,9 @@ class BAMIC(BagClusterer):
     References
     ----------
     .. [1] M.-L. Zhang, Z.-H. Zhou: Multi-instance clustering with applications to multi-instance
-       prediction. Applied Intelligence 31 (2009) 47-68. :doi:`10.1007/s10489-007-0111-x`.
+       prediction. Applied Intelligence 31 (2009) 47-68.
     .. [2] E. Schubert, P. J. Rousseeuw: Fast and eager k-medoids clustering. Information Systems
-       101 (2021) 101804. :doi:`10.1016/j.is.2021.101804`.
+       101 (2021) 101804.
 
     Examples
     --------

@@ -117,10 +117,9 @@ class CPM3C(BagClusterer):
     ----------
     .. [1] B. Zhao, F. Wang, C. Zhang: Efficient multiclass maximum margin clustering. Proceedings
        of the 25th International Conference on Machine Learning (2008) 1248-1255.
-       :doi:`10.1145/1390156.1390313`.
     .. [2] D. Zhang, F. Wang, L. Si, T. Li: Maximum margin multiple instance clustering with
        applications to image and text clustering. IEEE Transactions on Neural Networks 22 (2011)
-       739-751. :doi:`10.1109/TNN.2011.2109011`.
+       739-751.
 
     Examples
     --------

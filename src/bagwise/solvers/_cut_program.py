@@ -49,7 +49,7 @@ class ProgramPoint:
 
 
 class CutProgram:
-    """Planes ``offset + slope . w`` below a convex function, and the minimum over their maximum.
+    """Planes ``offset + slope @ w`` below a convex function, and the minimum over their maximum.
 
     The dual has one variable for each plane and for each side row that was ever broken: a handful,
     whatever the number of weights. Each solve starts from the solution of the one before.

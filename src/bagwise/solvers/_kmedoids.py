@@ -104,7 +104,7 @@ def solve_k_medoids(
     References
     ----------
     .. [1] E. Schubert, P. J. Rousseeuw: Fast and eager k-medoids clustering. Information Systems
-       101 (2021) 101804. :doi:`10.1016/j.is.2021.101804`.
+       101 (2021) 101804.
     """
     started = perf_counter()
     D = _checked(distance, check_input=check_input)
