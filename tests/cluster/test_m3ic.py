@@ -150,7 +150,7 @@ def test_given_weights(concepts):
     model = M3IC(3, init=W).fit(bags)
     assert clustering_accuracy(concepts.y, model.labels_) > 0.95
     assert len(model.result_.parts) == 1
-    with pytest.raises(ValueError, match=r"init of M3IC must hold .* shape \(3, 5\). Got \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"init of M3IC .* shape \(3, 5\). Got shape \(2, 5\)"):
         M3IC(3, init=W[:2]).fit(bags)
     with pytest.raises(ValueError, match=r"with kernel='linear' only. Got 'rbf'"):
         M3IC(3, init=W, kernel="rbf").fit(bags)

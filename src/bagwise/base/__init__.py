@@ -4,6 +4,7 @@ from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
 from bagwise.base._fitting import all_or_nothing
+from bagwise.base._parameters import GammaRule
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
@@ -12,6 +13,7 @@ __all__ = [
     "BagClassifier",
     "BagClusterer",
     "BagTags",
+    "GammaRule",
     "Target",
     "all_or_nothing",
     "as_bags",

@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, segment_argmax
 from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.cluster._starts import given_weights, kmeans_weights
 from bagwise.cluster._votes import shares
 from bagwise.solvers import (
     Certificate,
@@ -246,24 +245,12 @@ class CPM3C(BagClusterer):
     def _starts(self, bags: Bags) -> NDArray[np.float64]:
         shape = (self.n_clusters, bags.n_features)
         if not isinstance(self.init, str):
-            given = np.asarray(self.init, np.float64)
-            if given.shape != shape or not np.isfinite(given).all():
-                got = f"shape {given.shape}" if given.shape != shape else "NaN or infinity"
-                msg = f"init of CPM3C must hold finite weights of shape {shape}. Got {got}."
-                raise ValueError(msg)
-            return given[None]
+            return given_weights(self, shape)
         random = check_random_state(self.random_state)
         if self.init == "random":
             normal: NDArray[np.float64] = random.normal(size=(self.n_init, *shape))
             return normal
-        seeds = random.randint(np.iinfo(np.int32).max, size=self.n_init)
-        with threadpool_limits(1, user_api="openmp"):  # sums of several threads vary
-            models = [
-                KMeans(self.n_clusters, n_init=1, random_state=seed).fit(bags.instances)
-                for seed in seeds
-            ]
-        centers = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)
-        return centers - centers.mean(axis=1, keepdims=True)
+        return kmeans_weights(bags, self.n_clusters, self.n_init, random)
 
     # ------------------------------------------------------------------------------ new bags
 

@@ -8,15 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
-from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.base import BagClusterer, BagTags, GammaRule, used_first
 from bagwise.cluster._feature_maps import map_bags
+from bagwise.cluster._starts import given_weights, kmeans_weights
 from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
 from bagwise.solvers import (
     Certificate,
@@ -26,7 +25,6 @@ from bagwise.solvers import (
     solve_bag_margin_by_cuts,
 )
 from bagwise.svm._embeddings import expand, needs_gamma
-from bagwise.svm._kernel_machine import GammaRule
 
 _SWEEPS, _CUTS = 1000, 300  # most of them in a convex problem
 _INNER_TOL = 1e-3  # to which these problems are solved, relative to the objective
@@ -335,30 +333,14 @@ class M3IC(BagClusterer):
         return None
 
     def _starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:
-        shape = (self.n_clusters, bags.n_features)
         if not isinstance(self.init, str):
             if self.kernel != "linear":
                 msg = f"init of M3IC can be weights with kernel='linear' only. Got {self.kernel!r}."
                 raise ValueError(msg)
-            given = np.asarray(self.init, np.float64)
-            if given.shape != shape or not np.isfinite(given).all():
-                msg = f"init of M3IC must hold finite weights of shape {shape}. Got {given.shape}."
-                raise ValueError(msg)
-            if not np.ptp(given, axis=0).any():  # all scores of an instance would be the same
-                msg = "init of M3IC must hold weights that differ. Got the same for all clusters."
-                raise ValueError(msg)
-            return given[None]
+            return given_weights(self, (self.n_clusters, bags.n_features))
         if self.init == "random":
             return self._random_starts(bags, random)
-        seeds = random.randint(np.iinfo(np.int32).max, size=self.n_init)
-        with threadpool_limits(1, user_api="openmp"):  # sums of several threads vary
-            models = [
-                KMeans(self.n_clusters, init="random", n_init=1, random_state=seed)
-                .fit(bags.instances)
-                for seed in seeds
-            ]  # fmt: skip
-        centers = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)
-        return centers - centers.mean(axis=1, keepdims=True)
+        return kmeans_weights(bags, self.n_clusters, self.n_init, random)
 
     def _random_starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:
         k, d = self.n_clusters, bags.n_features

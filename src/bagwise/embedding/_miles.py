@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, Target, one_vs_rest
+from bagwise.base import BagClassifier, GammaRule, Target, one_vs_rest
 from bagwise.kernels import InstanceMetric, nearest, nearest_among, resolve_gamma
 from bagwise.solvers import Certificate, OneNormSVMResult, solve_one_norm_svm
-from bagwise.svm._kernel_machine import GammaRule
 from bagwise.svm._one_norm import instance_keys, raised
 
 _SQUARED = InstanceMetric("sqeuclidean")

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagClassifier
+from bagwise.base import BagClassifier, GammaRule
 from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
 from bagwise.svm._embeddings import needs_gamma
-from bagwise.svm._kernel_machine import GammaRule
 
 
 class ExpansionMachine(BagClassifier):

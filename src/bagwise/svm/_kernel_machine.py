@@ -10,24 +10,13 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
-from bagwise.base import BagClassifier, BagTags, Target, one_vs_rest
-from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, resolve_gamma
+from bagwise.base import BagClassifier, BagTags, GammaRule, Target, one_vs_rest
+from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
 from bagwise.solvers import Certificate
 from bagwise.svm._alternation import Alternation, alternate
 from bagwise.svm._embeddings import Embedding, Means, embed, expand, needs_gamma
 from bagwise.svm._sharing import embed_shared, shared_by
 from bagwise.svm._spaces import Solution, Space, constant_solution
-
-
-class GammaRule(StrOptions):
-    """A rule that makes a number out of the data, such as ``"scale"`` or ``"2/d"``."""
-
-    def __init__(self) -> None:
-        super().__init__({"scale", "auto", "median", "2/d", "0.5*median"})
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Tell whether it is such a rule."""
-        return isinstance(val, str) and is_gamma_rule(val)
 
 
 class KernelMachine(BagClassifier):
