@@ -362,6 +362,27 @@ def test_errors(arguments, message):
         solve_one_norm_svm(**(good | arguments))
 
 
+def test_start_where_no_column_is_worth_its_penalty_any_more():
+    A, sign, cost, penalty = _problem(_normal, 12)
+    first = solve_one_norm_svm(A, sign, cost, penalty=penalty)
+    assert first.x.any()
+    mass = {s: cost[sign == s].sum() for s in (-1.0, 1.0)}
+    warm = solve_one_norm_svm(A, sign, cost, penalty=1e6, start=first)
+    assert not warm.x.any()
+    assert warm.intercept == max(mass, key=mass.get)
+    assert warm.objective == pytest.approx(2.0 * min(mass.values()))
+    assert warm.lower_bound == pytest.approx(warm.objective)
+
+
+@pytest.mark.parametrize("n_columns", [2, 3])
+def test_an_odd_and_an_even_number_of_rows_of_the_tableau(n_columns):
+    A, sign, cost, penalty = _problem(_normal, 13)
+    A, penalty = A[:, :n_columns], 0.1 * np.ones(n_columns)
+    result = solve_one_norm_svm(A, sign, cost, penalty=penalty)
+    assert result.x.all()
+    assert result.objective == pytest.approx(_optimum(A, sign, cost, penalty), rel=1e-9)
+
+
 def test_start_of_another_shape():
     A, sign, cost, penalty = _problem(_normal, 15)
     start = solve_one_norm_svm(A, sign, cost, penalty=penalty)

@@ -55,8 +55,7 @@ def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) ->
     if y is None:
         msg = f"{name} requires y to be passed, but the target y is None."
         raise ValueError(msg)
-    with np.errstate(invalid="ignore"):  # a NaN is refused below
-        kind = type_of_target(y, input_name="y", raise_unknown=False)
+    kind = _kind(y)
     is_multilabel = kind == "multilabel-indicator"
     y = check_target(y, estimator, multi_output=is_multilabel)
     if kind not in ("binary", "multilabel-indicator"):  # of these there is nothing to say
@@ -73,6 +72,15 @@ def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) ->
         raise ValueError(msg)
     positive = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
     return Target(classes, np.where(positive, 1.0, -1.0), codes)
+
+
+def _kind(y: Any) -> str:
+    """Return what scikit-learn calls this type of target, at once for two whole numbers."""
+    whole = isinstance(y, np.ndarray) and y.dtype.kind in "iu" and y.ndim == 1 and len(y) > 0
+    if whole and ((y == y.min()) | (y == y.max())).all():
+        return "binary"
+    with np.errstate(invalid="ignore"):  # a NaN is refused later
+        return str(type_of_target(y, input_name="y", raise_unknown=False))
 
 
 def class_weighted(

@@ -33,7 +33,8 @@ def simplex_steps(
     variable promises a rate of descent above its ``slack``.
     """
     n_nonbasic, n = tableau.shape
-    cost_rate, square = np.empty(n_nonbasic), np.empty(n_nonbasic)
+    cost_rate, square = np.empty(n_nonbasic + 1), np.empty(n_nonbasic + 1)
+    spare = np.zeros(n)  # the partner of the last row if their number is odd
     gradient, unit, move = np.empty(n), np.empty(n), np.empty(n)
     order, steps_to = np.empty(n, np.int64), np.empty(n)
     barred = np.zeros(n_nonbasic, np.bool_)
@@ -44,21 +45,26 @@ def simplex_steps(
     k, out, steps = -1, 0, 0
     while True:
         # One pass applies the exchange that was found in the last round (none at first) and
-        # prices the new tableau.
-        for j in range(n_nonbasic):
-            row = tableau[j]
+        # prices the new tableau, two rows at a time: they share what is read beside them.
+        for j in range(0, n_nonbasic, 2):
+            one = tableau[j]
+            two = tableau[j + 1] if j + 1 < n_nonbasic else spare
+            one_factor, two_factor = 0.0, 0.0
             if k >= 0 and j != k:
-                factor = row[out]
-                row[out] = 0.0
-            else:
-                factor = 0.0
-            rate, length = 0.0, 1.0
+                one_factor, one[out] = one[out], 0.0
+            if k >= 0 and j + 1 != k:
+                two_factor, two[out] = two[out], 0.0
+            one_rate, one_length, two_rate, two_length = 0.0, 1.0, 0.0, 1.0
             for r in range(n):
-                entry = row[r] - factor * unit[r]
-                row[r] = entry
-                rate += gradient[r] * entry
-                length += entry * entry
-            cost_rate[j], square[j] = rate, length
+                one_entry = one[r] - one_factor * unit[r]
+                two_entry = two[r] - two_factor * unit[r]
+                one[r], two[r] = one_entry, two_entry
+                one_rate += gradient[r] * one_entry
+                two_rate += gradient[r] * two_entry
+                one_length += one_entry * one_entry
+                two_length += two_entry * two_entry
+            cost_rate[j], square[j] = one_rate, one_length
+            cost_rate[j + 1], square[j + 1] = two_rate, two_length
         if steps >= max_steps:
             return steps, False
 
@@ -118,13 +124,18 @@ def _last_kink(
     A weighted selection: kinks sorted by distance, each takes ``|move| (up + down)`` off the
     descent.
     """
-    low, high = 0, 0
+    low, high, limit = 0, 0, np.inf
     for r in range(move.shape[0]):
         towards = (value[r] > 0) == (move[r] < 0)
         if towards and abs(move[r]) > negligible and up[r] + down[r] > 0:
+            distance = -value[r] / move[r]
+            if distance > limit:
+                continue  # one that is nearer ends the descent by itself
             order[high] = r
-            steps_to[r] = -value[r] / move[r]
+            steps_to[r] = distance
             high += 1
+            if abs(move[r]) * (up[r] + down[r]) >= descent:
+                limit = distance
     left = descent
     chosen = -1
     while high > low:

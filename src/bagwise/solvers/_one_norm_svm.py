@@ -136,6 +136,12 @@ def solve_one_norm_svm(
     started = perf_counter()
     check_tol("solve_one_norm_svm", tol)
     problem = _Problem(A, sign, cost, penalty)
+    if start is not None and (len(start.alpha), len(start.x)) != (problem.n, problem.p):
+        msg = (
+            f"solve_one_norm_svm: start must be of shape {(problem.n, problem.p)}. "
+            f"Got {(len(start.alpha), len(start.x))}."
+        )
+        raise ValueError(msg)
     search = _Search(problem, tol, max_iter)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
     [search] = ordered_map(lambda start: search.run(start), [start], n_threads=1)
@@ -212,13 +218,12 @@ class _Problem:
             raise ValueError(msg)
         return prices
 
-    def signed(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return columns, each row times its sign, as the rows of a matrix."""
-        block = np.ascontiguousarray(self.source.columns(index).T, np.float64)
-        if not np.isfinite(block).all():
+    def signed(self, index: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+        """Write columns, each row times its sign, into the rows of a matrix."""
+        np.multiply(self.source.columns(index).T, self.sign, out=out)
+        if not np.isfinite(out).all():
             msg = "solve_one_norm_svm: A must be finite. Got NaN or infinity."
             raise ValueError(msg)
-        return block * self.sign
 
     def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
         """Clip to the box, then scale the heavier sign down to the lighter one."""
@@ -273,13 +278,13 @@ class _Search:
 
     def run(self, start: OneNormSVMResult | None) -> "_Search":
         problem = self.problem
-        alpha = problem.feasible(problem.cost)
+        alpha = problem.feasible(problem.cost if start is None else start.alpha)
         prices = problem.price(alpha)
         constant = problem.constant()
         self._record(np.zeros(problem.p), constant, constant * problem.sign, alpha, prices)
-        if prices.max(initial=0.0) <= 1.0:
+        if self.gap <= _ACCURACY * self.objective:
             return self
-        self._begin(start, alpha, prices)
+        self._begin(start, prices)
         columns, rows, spread, budget = False, False, True, self.max_iter
         while budget > 0:
             steps, optimal = self._steps(budget)
@@ -306,22 +311,12 @@ class _Search:
     def gap(self) -> float:
         return self.objective - self.bound
 
-    def _begin(
-        self, start: OneNormSVMResult | None, alpha: NDArray[np.float64], prices: NDArray[Any]
-    ) -> None:
+    def _begin(self, start: OneNormSVMResult | None, prices: NDArray[np.float64]) -> None:
         """Choose the first columns, rows and basis."""
         problem = self.problem
         columns = kinked = np.zeros(0, np.int64)
         if start is not None:
-            if (len(start.x), len(start.alpha)) != (problem.p, problem.n):
-                msg = (
-                    f"solve_one_norm_svm: start must be of shape {(problem.n, problem.p)}. "
-                    f"Got {(len(start.alpha), len(start.x))}."
-                )
-                raise ValueError(msg)
             columns, kinked = start.columns, start.rows[problem.cost[start.rows] > 0]
-            alpha = problem.feasible(start.alpha)
-            prices = problem.price(alpha)
         prices[columns] = -np.inf  # they take part anyway
         new = np.concatenate([columns, self._dearest(prices, -np.inf)])
         self._exchange_columns(new, np.zeros(0, np.bool_))
@@ -332,7 +327,7 @@ class _Search:
                 part[:: max(1, 2 * len(part) // _FIRST_ROWS)]
                 for part in (rows[problem.sign[rows] == s] for s in (1.0, -1.0))
             ]
-            known = [] if start is None else [kinked, np.flatnonzero(alpha)]
+            known = [] if start is None else [kinked, np.flatnonzero(self.alpha)]
             rows = np.unique(np.concatenate([*sample, *known]))
         self.rows = rows
         if start is not None:
@@ -357,7 +352,7 @@ class _Search:
         self.index = np.concatenate([self.index[stays], new])
         work = np.empty((last + 1, self.problem.n))
         self.work.take(stays, axis=0, out=work[: len(stays)], mode="clip")
-        work[len(stays) : last] = self.problem.signed(new)
+        self.problem.signed(new, work[len(stays) : last])
         work[last] = self.problem.sign
         self.work = work
         self.penalty = np.zeros(last + 1)
