@@ -340,6 +340,11 @@ def test_new_bags_against_stored_ones(normalize):
     for given in ({}, {"other_norms": norms[support]}):
         found = graph_gram(NODE, EDGE, new, graphs[support], normalize=normalize, **given)
         np.testing.assert_allclose(found, gram[np.ix_(rest, support)], rtol=1e-12)
+    edge_sums = set_gram(EDGE, *graphs.edge_parts)
+    before = edge_sums.copy()
+    known = graph_gram(NODE, EDGE, graphs, normalize=normalize, edge_sums=edge_sums)
+    np.testing.assert_array_equal(known, gram)
+    np.testing.assert_array_equal(edge_sums, before)
     again = graph_gram(NODE, EDGE, graphs, normalize=normalize, norms=norms)
     np.testing.assert_allclose(again, gram, rtol=1e-12)
     assert len(graphs[1:3]) == 2
@@ -426,3 +431,5 @@ def test_refused(steps):
         graph_gram(NODE, EDGE, graphs, normalize="cosine")
     with pytest.raises(ValueError, match=r"norms for graph_gram must have shape \(1, 2\)"):
         graph_gram(NODE, EDGE, graphs, norms=np.ones(1))
+    with pytest.raises(ValueError, match=r"edge_sums for graph_gram must have shape \(1, 1\)"):
+        graph_gram(NODE, EDGE, graphs, edge_sums=np.ones((2, 1)))

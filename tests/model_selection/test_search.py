@@ -26,26 +26,37 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+import bagwise.embedding._miles as miles
 import bagwise.svm._bag_kernel_machine as bag_kernel_machine
 import bagwise.svm._embeddings as embeddings
+import bagwise.svm._graph_svm as graph_svm
+import bagwise.svm._ki_machine as ki_machine
 import bagwise.svm._shared_spaces as shared_spaces
 import bagwise.svm._sharing as sharing
 from bagwise import Bags, all_estimators
+from bagwise.embedding import MILES
+from bagwise.kernels import InstanceKernel
 from bagwise.model_selection import BagGridSearchCV, StratifiedBagKFold
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
+    MICA,
     MISVM,
     SIL,
+    BagKISVM,
+    InsKISVM,
     LabelMeanSVM,
     MIGraphSVM,
     MIKernelSVM,
     StatisticKernelSVM,
     miSVM,
 )
+from bagwise.svm._cache import Cache
 from bagwise.svm._kernel_machine import KernelMachine
 from bagwise.testing import make_toy_bags
 
 C = [10.0, 0.1]
+KEY_INSTANCES = InsKISVM(random_state=0)  # else where a fit ends is left to chance
+EDGES = MIGraphSVM(graph="edges")
 CV = StratifiedKFold(3, shuffle=True, random_state=0)
 
 
@@ -140,11 +151,25 @@ CASES = {
     "MIKernelSVM": (MIKernelSVM(), {"C": C, "normalization": ["average", "feature_space"]}),
     "LabelMeanSVM": (LabelMeanSVM(), {"C": C, "gamma": [0.1, 1.0]}),
     "MIGraphSVM": (MIGraphSVM(), {"C": C, "threshold": ["mean", 0.5]}),
+    "MIGraphSVM, edges": (EDGES, {"C": C, "gamma": [0.1, "scale"], "edge_gamma": [0.5, 2.0]}),
+    "MIGraphSVM, both": (MIGraphSVM(), {"C": C, "graph": ["cliques", "edges"], "max_edges": [2]}),
+    "MIGraphSVM, parts": (EDGES, {"C": C, "normalization": ["parts", None]}),
     "StatisticKernelSVM": (StatisticKernelSVM(), {"C": C}),
+    "MICA": (MICA(), {"C": C, "gamma": [0.1, "scale"], "class_weight": [None, "balanced"]}),
+    "MICA, several starts": (MICA(n_init=3, random_state=0), {"C": C, "kernel": ["rbf", "poly"]}),
+    "MICA, little memory": (MICA(cache_size=0.0), {"C": C}),
+    "MICA, linear": (MICA(kernel="linear"), {"C": C}),
+    "InsKISVM": (KEY_INSTANCES, {"C": C, "gamma": [0.1, "scale"]}),
+    "InsKISVM, linear": (InsKISVM(kernel="linear", random_state=0), {"C": C, "bias": [0.5, 1.0]}),
+    "BagKISVM": (BagKISVM(random_state=0), {"C": C, "threshold": ["zero", "training"]}),
+    "MILES": (MILES(), {"C": C, "gamma": [0.1, "scale"], "class_weight": [None, "balanced"]}),
     "linear": (SIL(kernel="linear"), {"C": C}),
     "linear bag kernel": (MIKernelSVM(kernel="linear"), {"C": C}),
     "low rank": (SIL(approx="nystroem", rank=10, random_state=0), {"C": C}),
     "callable": (SIL(kernel=rbf), {"C": C}),
+    "callable, MICA": (MICA(kernel=rbf), {"C": C}),
+    "callable, BagKISVM": (BagKISVM(kernel=rbf, random_state=0), {"C": C}),
+    "callable, edges": (MIGraphSVM(kernel=rbf, graph="edges"), {"C": C}),
     "list of grids": (SIL(), [{"C": C}, {"kernel": ["poly"], "degree": [2, 3], "C": [1.0]}]),
 }
 
@@ -179,28 +204,114 @@ def test_every_classifier(toy, name, cls):
     )
 
 
-NO_MATRIX = ("BagKISVM", "InsKISVM", "MICA", "RandomSetSVM", "ReducedSetSVM", "SparseMI")
-SHARING = {
-    **{name: (cls(), name not in NO_MATRIX) for name, cls in CLASSIFIERS},
-    "MILES": None,
-    "edges": (MIGraphSVM(graph="edges"), False),
-    "linear": (SIL(kernel="linear"), False),
-    "low rank": (SIL(approx="cholesky", rank=8), False),
+NO_MATRIX = ("RandomSetSVM", "ReducedSetSVM", "SparseMI")
+SHARING = {  # estimator, whether a matrix, whether solutions
+    **{
+        name: (cls(), name not in NO_MATRIX, name not in (*NO_MATRIX, "RegSVM"))
+        for name, cls in CLASSIFIERS
+    },
+    "edges": (MIGraphSVM(graph="edges"), True, True),
+    "key instances, with numbers of their own": (InsKISVM(random_state=0), True, False),
+    "linear": (SIL(kernel="linear"), False, False),
+    "linear MICA": (MICA(kernel="linear"), False, False),
+    "low rank": (SIL(approx="cholesky", rank=8), False, False),
 }
 
 
-@pytest.mark.parametrize("name", [name for name, case in SHARING.items() if case])
+@pytest.mark.parametrize("name", SHARING)
 def test_what_is_shared_is_what_the_documentation_says(toy, monkeypatch, name):
     bags, y = toy
-    estimator, has_matrix = SHARING[name]
+    estimator, has_matrix, has_starts = SHARING[name]
     remembered = count_calls(monkeypatch, sharing.Share, "remember")
-    moves = count_calls(monkeypatch, shared_spaces, "_moved")
+    find, found = shared_spaces.Starts.find, []
+
+    def spied(starts, *parts):
+        start = find(starts, *parts)
+        found.append(start is not None)
+        return start
+
+    monkeypatch.setattr(shared_spaces.Starts, "find", spied)
     search = BagGridSearchCV(
         estimator.set_params(gamma=0.5), {"C": [0.1, 10.0]}, cv=2, refit=False
     ).fit(bags, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert len(remembered) == (4 if has_matrix else 0)
-    assert bool(moves) == (has_matrix and name != "RegSVM")
+    assert any(found) == has_starts
+
+
+MATRICES = {  # what makes it, how often with 2 numbers for gamma, and with 2 rules in 3 folds
+    "MICA": (MICA(), InstanceKernel, "gram", 2, 6),
+    "InsKISVM": (InsKISVM(), ki_machine, "image_gram", 2, 6),
+    "BagKISVM": (BagKISVM(), ki_machine, "image_gram", 2, 6),
+    "MIGraph": (EDGES, graph_svm, "graph_gram", 2, 6),
+    "edges": (EDGES, graph_svm, "bag_edges", 1, 1),
+    "pairs of edges": (EDGES, graph_svm, "set_gram", 1, 1),
+    "MILES": (MILES(), miles, "nearest_among", 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_no_matrix_is_made_twice(toy, monkeypatch, name):
+    bags, y = toy
+    estimator, place, function, *expected = MATRICES[name]
+    calls = count_calls(monkeypatch, place, function)
+    for gammas, number in zip(([0.1, 1.0], ["scale", "2*scale"]), expected, strict=True):
+        calls.clear()
+        BagGridSearchCV(
+            estimator, {"C": C, "gamma": gammas}, cv=CV, refit=False, return_train_score=True
+        ).fit(bags, y)
+        assert len(calls) == number
+
+
+def test_assignments_at_lower_costs_are_where_the_next_fit_starts(toy, monkeypatch):
+    bags, y = toy
+    starts, ends = [], []
+    generate = ki_machine.generate_assignments
+
+    def spied(problem, inner, *, start, **settings):
+        result = generate(problem, inner, start=start, **settings)
+        starts.append(start)
+        ends.append(result.columns)
+        return result
+
+    monkeypatch.setattr(ki_machine, "generate_assignments", spied)
+    BagGridSearchCV(InsKISVM(gamma=0.5), {"C": [100.0, 1.0, 10.0]}, cv=2, refit=False).fit(bags, y)
+    assert all(isinstance(start, str) for start in starts[:2])
+    for start, end in zip(starts[2:], ends[:-2], strict=True):  # two folds by turns
+        assert {frozenset(choice) for choice in start} <= {
+            frozenset(np.flatnonzero(column)) for column in end
+        }
+
+
+SHORT = {
+    "SIL": SIL(),
+    "MIKernelSVM": MIKernelSVM(),
+    "StatisticKernelSVM": StatisticKernelSVM(),
+    "MIGraph": EDGES,
+    "MICA": MICA(),
+    "BagKISVM": BagKISVM(),
+    "MILES": MILES(),
+}
+
+
+@pytest.mark.parametrize("share", [0.9, 1.5])
+@pytest.mark.parametrize("name", SHORT)
+def test_memory_that_is_short_is_not_exceeded(toy, monkeypatch, name, share):
+    bags, y = toy
+    n_bytes = share * SHORT[name]._shared_bytes(bags)
+    put, held = Cache.put, []
+
+    def spied(cache, *args):
+        put(cache, *args)
+        held.append((cache._held, cache.limit))
+
+    monkeypatch.setattr(Cache, "put", spied)
+    pipeline = Pipeline([("scale", "passthrough"), ("svm", SHORT[name])])
+    grid = {"svm__C": C, "svm__gamma": ["scale", 0.5], "scale": ["passthrough", Unchanged()]}
+    search = BagGridSearchCV(pipeline, grid, cv=CV, refit=False, cache_size=n_bytes / 1e6)
+    search.fit(bags, y)
+    assert held
+    assert all(total <= limit <= n_bytes for total, limit in held if limit > 0.2 * n_bytes)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +328,11 @@ def test_callable_kernels(toy, estimator, kernel):
         both(pipeline, {"svm": [SIL(kernel=kernel), MIKernelSVM(kernel="poly")]}, bags, y)
 
 
-@pytest.mark.parametrize("estimator", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
+@pytest.mark.parametrize(
+    "estimator",
+    [SIL(), MISVM(), MIKernelSVM(), MICA(), KEY_INSTANCES, BagKISVM(random_state=0), MILES()],
+    ids=lambda e: str(e),
+)
 def test_scores_are_continuous_ones_too(toy, estimator):
     bags, y = toy
 
@@ -239,7 +354,11 @@ def test_scores_are_continuous_ones_too(toy, estimator):
         )
 
 
-@pytest.mark.parametrize("estimator", [SIL(), miSVM(), MIKernelSVM()], ids=lambda e: str(e))
+@pytest.mark.parametrize(
+    "estimator",
+    [SIL(), miSVM(), MIKernelSVM(), MICA(), KEY_INSTANCES, EDGES, MILES()],
+    ids=lambda e: str(e),
+)
 def test_classes_and_label_lists(toy, estimator):
     bags, y = toy
     both(estimator, {"C": C}, bags, three_classes(y))
@@ -247,7 +366,11 @@ def test_classes_and_label_lists(toy, estimator):
     both(estimator, {"C": C}, bags, lists, cv=3)
 
 
-@pytest.mark.parametrize("machine", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
+@pytest.mark.parametrize(
+    "machine",
+    [SIL(), MISVM(), MIKernelSVM(), MICA(), BagKISVM(random_state=0), EDGES, MILES()],
+    ids=lambda e: str(e),
+)
 @pytest.mark.parametrize("cache_size", [1000.0, 0.15, 0.0])
 def test_pipelines(toy, machine, cache_size):
     bags, y = toy
@@ -308,7 +431,11 @@ def test_scorers_may_copy_the_model(toy, machine):
     both(pipeline, {f"{name}__C": C}, bags, y, scoring=of_copies, refit=False, error_score="raise")
 
 
-@pytest.mark.parametrize("estimator", [SIL(), MISVM(), MIKernelSVM()], ids=lambda e: str(e))
+@pytest.mark.parametrize(
+    "estimator",
+    [SIL(), MISVM(), MIKernelSVM(), MICA(), KEY_INSTANCES, EDGES, MILES()],
+    ids=lambda e: str(e),
+)
 def test_input_in_other_shapes(toy, estimator):
     bags, y = toy
     grid = {"C": C}
@@ -330,7 +457,7 @@ def test_weights_groups_and_several_scores(toy):
     rng = np.random.default_rng(0)
     groups = np.arange(len(y)) // 4
     weight = rng.integers(0, 3, len(y)).astype(float)
-    for estimator in (SIL(), MIKernelSVM()):
+    for estimator in (SIL(), MIKernelSVM(), MICA(), KEY_INSTANCES, EDGES, MILES()):
         both(
             estimator,
             {"C": C},
@@ -463,7 +590,7 @@ def test_solutions_at_lower_costs_are_where_the_next_fit_starts(toy, monkeypatch
 def test_number_of_jobs_makes_no_difference(toy):
     bags, y = toy
     grid = {"C": C, "gamma": [0.1, "scale"]}
-    for estimator in (SIL(), MIKernelSVM()):
+    for estimator in (SIL(), MIKernelSVM(), MICA(), KEY_INSTANCES, EDGES, MILES()):
         both(estimator, grid, bags, y, n_jobs=3)
 
 

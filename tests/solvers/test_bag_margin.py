@@ -143,7 +143,7 @@ def test_a_bad_guess_of_margins_costs_little():
     rng = np.random.default_rng(2)
     r = np.arange(60) % 3
     X = rng.normal(size=(60, 4)) + np.eye(3, 4)[r] + 10.0
-    problem = MarginProblem.checked(RowMatrix(X), r, 3, 3.0, np.inf, None)
+    problem = MarginProblem.checked("a test", RowMatrix(X), r, 3, 3.0, np.inf, None)
     guess = np.append(np.full(20, 2.0), np.zeros(40))
     found = descend(problem, np.full(60, 0.05), tol=1e-3, max_iter=1000, margin0=guess)
     assert found.converged

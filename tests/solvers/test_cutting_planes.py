@@ -221,7 +221,7 @@ def test_small_programme_against_clarabel():
         C = float(rng.choice([0.1, 1.0, 50.0]))
         slopes, offsets = rng.normal(size=(n, k * d)), rng.uniform(size=n)
         slopes[n // 2 :] = slopes[: n - n // 2]  # planes that are parallel
-        side = Balance.of(rng.normal(size=d), 0.2, k, d)
+        side = Balance.of("a test", rng.normal(size=d), 0.2, k, d)
         program = CutProgram(k * d, C, side)
         for slope, offset in zip(slopes, offsets, strict=True):
             program.add_plane(slope, offset)
@@ -253,7 +253,7 @@ def test_small_programme_against_clarabel():
 
 def test_balance_projects():
     rng = np.random.default_rng(1)
-    side = Balance.of(rng.normal(size=3), 0.4, 4, 3)
+    side = Balance.of("a test", rng.normal(size=3), 0.4, 4, 3)
     for _ in range(20):
         w = rng.normal(size=12)
         nearest = side.project(w)
@@ -263,5 +263,5 @@ def test_balance_projects():
         assert_allclose(side.project(nearest), nearest, atol=1e-14)
         other = side.project(rng.normal(size=12))
         assert (w - nearest) @ (other - nearest) <= 1e-12
-    assert Balance.of(np.zeros(3), 0.4, 4, 3) is None
-    assert Balance.of(np.ones(3), inf, 4, 3) is None
+    assert Balance.of("a test", np.zeros(3), 0.4, 4, 3) is None
+    assert Balance.of("a test", np.ones(3), inf, 4, 3) is None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import bagwise.solvers._dual_search as dual_search
 import bagwise.solvers._grouped_dual as grouped_dual
 import bagwise.solvers._grouped_dual_set as grouped_dual_set
 from bagwise._threads import Abandoned
@@ -374,8 +375,8 @@ def test_can_be_cut_between_slices(monkeypatch):
         if len(calls) == 5:
             raise Abandoned
 
-    monkeypatch.setattr(grouped_dual, "checkpoint", cut)
-    monkeypatch.setattr(grouped_dual, "SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(dual_search, "checkpoint", cut)
+    monkeypatch.setattr(dual_search, "SLICE_SECONDS", 1e-5)
     with pytest.raises(Abandoned):
         _solve(_mil(cap=100.0))
     assert len(calls) == 5
@@ -385,7 +386,7 @@ BAD = {
     "gram is not square": ({"gram": np.ones((3, 4))}, "gram must be a square matrix"),
     "gram has NaN": ({"gram": np.full((4, 4), np.nan)}, "gram must hold finite"),
     "sign of 2": ({"sign": [1, 2, -1, -1]}, "sign must hold -1 and [+]1"),
-    "sign is short": ({"sign": [1, -1]}, "sign must have one entry for each of the 4 rows"),
+    "sign is short": ({"sign": [1, -1]}, "sign must have shape \\(4,\\)"),
     "group of floats": ({"group": [0.0, 0.0, 1.0, 1.0]}, "group must hold one integer"),
     "group is short": ({"group": [0, 1]}, "group must hold one integer"),
     "group without cap": ({"group": [0, 0, 1, 2]}, "group must lie between 0 and 1"),
@@ -397,7 +398,7 @@ BAD = {
     "mixed intercept": ({"intercept": [1, 0, 1, 1]}, r"of \[0, 1\] in group 0"),
     "intercept of 2": ({"intercept": [2, 0, 1, 1]}, "intercept must hold 0 and 1"),
     "target has NaN": ({"target": [1, 1, 1, np.nan]}, "target must hold finite"),
-    "alpha0 is short": ({"alpha0": [1.0]}, "alpha0 must have one entry"),
+    "alpha0 is short": ({"alpha0": [1.0]}, "alpha0 must have shape"),
     "tol is NaN": ({"tol": np.nan}, "tol of solve_grouped_svm_dual must be a number"),
 }
 

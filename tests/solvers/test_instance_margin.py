@@ -66,7 +66,7 @@ def test_planes_move_along():
     """After any number of moves the planes are what their definition says at the last point."""
     X, k = _instances(4), 3
     source, C = _source(X), 5.0
-    walk = _Walk(source, _start(0), C, Balance.of(X.sum(axis=0), 0.5, k, 5))
+    walk = _Walk(source, _start(0), C, Balance.of("a test", X.sum(axis=0), 0.5, k, 5))
     inside = np.ones(len(X), bool)
     for _ in range(6):
         walk.add_cut(inside)

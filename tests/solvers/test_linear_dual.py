@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from sklearn.svm import SVC, LinearSVC
 
 import bagwise.solvers._linear_dual as linear_dual
-from bagwise.solvers import Status, solve_linear_svm_dual, solve_qp, solve_svm_dual
+import bagwise.solvers._linear_dual_kernels as kernels
+from bagwise.solvers import RowMatrix, Status, solve_linear_svm_dual, solve_qp, solve_svm_dual
 
 LOSSES = ["hinge", "squared_hinge"]
 INTERCEPTS = ["free", "penalized", "none"]
@@ -259,6 +260,98 @@ def test_warm_start_ends_where_cold_start_does(name, loss):
     again = _solve(p, loss=loss, alpha0=cold.x)
     assert again.n_iter <= 1
     np.testing.assert_allclose(again.decision, cold.decision, atol=1e-9)
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Count how many rows are read, in products with vectors and in sweeps."""
+    read = []
+    for name in ("dot", "combine", "square_norms", "curvature", "gram"):
+        original = getattr(RowMatrix, name)
+
+        def counted(self, *vectors, original=original):
+            read.append(self.n)
+            return original(self, *vectors)
+
+        monkeypatch.setattr(RowMatrix, name, counted)
+    for name in ("dense_sweep", "csr_sweep"):
+        original = getattr(kernels, name)
+
+        def swept(*arguments, original=original, place=4 if name == "csr_sweep" else 2):
+            read.append(len(arguments[place]))
+            return original(*arguments)
+
+        monkeypatch.setattr(kernels, name, swept)
+    return read
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ["tall", "wide", "middle", "row costs"])
+def test_a_start_at_the_solution_ends_after_one_check(passes, name, loss):
+    p = ZOO[name]()
+    cold = _solve(p, loss=loss)
+    passes.clear()
+    again = _solve(p, loss=loss, alpha0=cold.x)
+    assert again.n_iter == 0
+    assert passes == 3 * [len(p.sign)]  # lengths, weights, decisions
+    np.testing.assert_allclose(again.decision, cold.decision, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_start_without_rows_at_a_bound_is_not_taken_for_one_at_other_costs(seed):
+    """Where no cost is reached, the largest multiplier says nothing about costs."""
+    p = _problem(n=300, d=5, cost=1e6, shift=8.0, seed=seed)
+    before = _solve(p).x
+    rng = np.random.default_rng(seed)
+    changed = rng.random(300) < 0.05
+    p.X[changed] += 0.5 * rng.normal(size=(changed.sum(), 5))
+    cold, warm = (_solve(p, alpha0=start) for start in (None, np.where(changed, 0.0, before)))
+    assert warm.status is Status.CONVERGED
+    np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-5)
+    assert warm.n_iter < cold.n_iter
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_descent_starts_with_the_intercept_of_its_start(descent_first, intercept):
+    """One that is penalised is the sum of the signed multipliers, after these were clipped too."""
+    p = _problem(n=300, d=60)
+    before = _solve(p, intercept=intercept)
+    p = p._replace(cost=0.3 * p.cost)
+    cold, warm = (_solve(p, intercept=intercept, alpha0=start) for start in (None, before.x))
+    np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-6)
+    assert warm.n_iter <= cold.n_iter
+
+
+GRID = (0.1, 0.2, 0.4, 0.8)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["up", "down"])
+@pytest.mark.parametrize("intercept", ["free", "penalized"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_a_start_from_the_neighbour_saves_passes(passes, monkeypatch, kind, loss, intercept, order):
+    p = _problem(n=6000, d=20)
+    if kind == "many features":
+        p = _problem(n=300, d=60)
+        monkeypatch.setattr(linear_dual, "_MANY_FEATURES", 60)
+    if kind == "csr":
+        p = p._replace(X=sp.csr_array(np.where(np.abs(p.X) > 0.7, p.X, 0.0)))
+    cold, warm, before = 0, 0, None
+    for cost in GRID[::order]:
+        options = {"loss": loss, "intercept": intercept, "tol": 1e-5}
+        p = p._replace(cost=np.full(len(p.sign), cost))
+        passes.clear()
+        answer = _solve(p, **options)
+        total = sum(passes)
+        if before is not None:
+            cold += total
+            passes.clear()
+            again = _solve(p, alpha0=before, **options)
+            warm += sum(passes)
+            np.testing.assert_allclose(again.objective, answer.objective, rtol=1e-7)
+            assert again.status is Status.CONVERGED
+        before = answer.x
+    assert warm < 0.85 * cold
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -347,13 +347,13 @@ def test_scale_of_costs_and_penalties(factor):
         ({"A": np.ones(3)}, r"A must be a matrix of numbers\. Got shape \(3,\)"),
         ({"A": np.full((3, 2), "a")}, "A must be a matrix of numbers"),
         ({"A": np.array([[1.0, np.nan], [1, 2], [2, 3]])}, r"A must be finite\. Column 1"),
-        ({"sign": [1, 0, -1]}, r"sign must hold -1 and \+1\. Got \[-1\.  0\.  1\.\]"),
-        ({"sign": [1, -1]}, "sign must be a number or hold one for each of the 3 rows"),
+        ({"sign": [1, 0, -1]}, r"sign must hold -1 and \+1 only\. Got \[-1\.  0\.  1\.\]"),
+        ({"sign": [1, -1]}, "sign must have shape \\(3,\\)"),
         ({"cost": [1, -2, 1]}, r"cost must not be negative\. Got -2\.0 in row 1"),
-        ({"cost": np.inf}, "cost must be finite"),
+        ({"cost": np.inf}, "cost must hold finite"),
         ({"tol": np.nan}, "tol of solve_one_norm_svm must be a number"),
         ({"penalty": [1.0, 0.0]}, r"penalty must be greater than 0\. Got 0\.0 for column 1"),
-        ({"penalty": np.ones(3)}, "penalty must be a number or hold one for each of the 2 columns"),
+        ({"penalty": np.ones(3)}, "penalty must have shape \\(2,\\)"),
     ],
 )
 def test_errors(arguments, message):

@@ -256,7 +256,7 @@ def test_budget_is_reported():
         ({"cost": np.nan}, "cost must hold finite"),
         ({"target": [1.0, np.inf, 1.0]}, "target must hold finite"),
         ({"w0": [1.0]}, "w0 must have shape \\(2,\\)"),
-        ({"quadratic": np.eye(3)}, "quadratic must be of shape \\(2, 2\\)"),
+        ({"quadratic": np.eye(3)}, "quadratic must have shape \\(2, 2\\)"),
         ({"quadratic": np.full((2, 2), np.nan)}, "quadratic must hold finite"),
         ({"A": np.ones(3)}, "must be a matrix"),
         ({"A": np.full((3, 2), np.nan)}, "instances must hold finite"),

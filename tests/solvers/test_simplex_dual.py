@@ -280,7 +280,7 @@ def test_small_quadratic_over_the_simplex(seed):
         ({"gram": np.full((2, 2), np.nan)}, "gram must hold finite numbers"),
         ({"gram": -np.eye(2)}, "gram must be positive semi-definite"),
         ({"sign": [1.0, 0.5]}, "sign must hold -1 and"),
-        ({"sign": [1.0, 1.0, 1.0]}, "sign must have one entry for each of the 2 rows"),
+        ({"sign": [1.0, 1.0, 1.0]}, "sign must have shape \\(2,\\)"),
         ({"ridge": [1.0, 0.0]}, "ridge must be positive. Got 0.0 in row 1"),
         ({"x0": [1.0, -1.0]}, "x0 must not be negative. Got -1.0 in row 1"),
         ({"x0": [1.0, np.inf]}, "x0 must hold finite numbers"),

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import SVC
 
+import bagwise.solvers._dual_search as dual_search
 import bagwise.solvers._svm_dual as svm_dual
 import bagwise.solvers._svm_dual_set as svm_dual_set
 import bagwise.solvers._svm_dual_state as svm_dual_state
@@ -19,12 +20,12 @@ from bagwise._threads import ordered_map
 from bagwise.solvers import (
     Status,
     minimize_squared_hinge,
+    rescale_alpha,
     solve_linear_svm_dual,
     solve_qp,
     solve_svm_dual,
 )
 from bagwise.solvers._gram_source import ArrayGram, CachedGram
-from bagwise.solvers._svm_dual import rescale_alpha
 from bagwise.solvers._svm_dual_kernels import pair_steps
 
 
@@ -639,13 +640,13 @@ def test_every_status_comes_with_a_feasible_point():
     [
         ({"sign": np.ones(4)}, "sign must hold -1 and \\+1"),
         ({"sign": np.array([0.0, 1, 0, 1])}, "sign must hold -1 and \\+1"),
-        ({"sign": np.ones(3)}, "sign must have one entry for each of the 4 rows"),
+        ({"sign": np.ones(3)}, "sign must have shape"),
         ({"cost": np.array([1.0, -2, 1, 1])}, "cost must not be negative. Got -2.0 in row 1"),
         ({"cost": np.array([1.0, np.inf, 1, 1])}, "cost must hold finite"),
-        ({"cost": np.ones(5)}, "cost must have one entry"),
-        ({"target": np.ones((4, 1))}, "target must have one entry"),
+        ({"cost": np.ones(5)}, "cost must have shape"),
+        ({"target": np.ones((4, 1))}, "target must have shape"),
         ({"target": np.nan}, "target must hold finite"),
-        ({"alpha0": np.ones(2)}, "alpha0 must have one entry"),
+        ({"alpha0": np.ones(2)}, "alpha0 must have shape"),
         ({"tol": np.nan}, "tol of solve_svm_dual must be a number, not negative. Got nan"),
         ({"tol": -1e-6}, "tol of solve_svm_dual must be"),
         ({"gram": np.ones((4, 3))}, "gram must be a square matrix. Got shape \\(4, 3\\)"),
@@ -661,7 +662,7 @@ def test_errors_say_what_is_wrong(changes, message):
 
 
 def test_can_be_cut_between_slices(monkeypatch):
-    monkeypatch.setattr(svm_dual, "_SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(dual_search, "SLICE_SECONDS", 1e-5)
     calls = []
 
     def interrupt():
@@ -669,7 +670,7 @@ def test_can_be_cut_between_slices(monkeypatch):
         if len(calls) == 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(svm_dual, "checkpoint", interrupt)
+    monkeypatch.setattr(dual_search, "checkpoint", interrupt)
     p = _problem(n=200, cost=100.0)
     with pytest.raises(KeyboardInterrupt):
         _solve(p)
@@ -678,7 +679,7 @@ def test_can_be_cut_between_slices(monkeypatch):
 def test_slices_do_not_change_the_answer(monkeypatch):
     p = _problem(n=200, cost=100.0)
     expected = _solve(p)
-    monkeypatch.setattr(svm_dual, "_SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(dual_search, "SLICE_SECONDS", 1e-5)
     result = _solve(p)
     assert len(result.history) > len(expected.history)
     np.testing.assert_allclose(result.decision, expected.decision, atol=1e-9)

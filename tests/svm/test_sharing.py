@@ -11,9 +11,21 @@ from sklearn.preprocessing import StandardScaler
 
 import bagwise.svm._sharing as sharing
 from bagwise import Bags
+from bagwise.embedding import MILES
 from bagwise.preprocessing import InstanceTransformer
-from bagwise.svm import MISVM, SIL, MIKernelSVM, MinimaxKernelSVM, StatisticKernelSVM, miSVM
-from bagwise.svm._cache import Cache
+from bagwise.svm import (
+    MICA,
+    MISVM,
+    SIL,
+    BagKISVM,
+    InsKISVM,
+    MIGraphSVM,
+    MIKernelSVM,
+    MinimaxKernelSVM,
+    StatisticKernelSVM,
+    miSVM,
+)
+from bagwise.svm._cache import Cache, size_of
 from bagwise.svm._sharing import SharedWork, shared_by
 from bagwise.testing import make_toy_bags
 
@@ -31,6 +43,14 @@ MODELS = [
     StatisticKernelSVM(statistic="mean_std", gamma=0.2),
     StatisticKernelSVM(kernel="linear"),
     MinimaxKernelSVM(),
+    MICA(),
+    MICA(kernel="poly", degree=2, n_init=2, random_state=0),
+    InsKISVM(random_state=0),
+    InsKISVM(kernel="linear", random_state=0),
+    BagKISVM(threshold="training", random_state=0),
+    MIGraphSVM(graph="edges"),
+    MIGraphSVM(graph="edges", normalization="parts"),
+    MILES(),
 ]
 
 
@@ -126,7 +146,7 @@ def test_nothing_is_admitted_after_the_end(toy):
 def test_a_model_that_is_fitted_again_is_not_mistaken(toy):
     bags, y = toy
     with SharedWork(bags, 1e8) as work:
-        for model in (SIL(), MIKernelSVM()):
+        for model in (SIL(), MIKernelSVM(), MICA(), MIGraphSVM(graph="edges"), MILES()):
             model.fit(work.bags, y)
             model.set_params(gamma=3.0).fit(bags, y)
             np.testing.assert_allclose(
@@ -137,7 +157,14 @@ def test_a_model_that_is_fitted_again_is_not_mistaken(toy):
 def test_matrices_that_do_not_fit_are_not_shared(toy):
     bags, y = toy
     with SharedWork(bags, 100.0) as work:
-        for model in (SIL(), MIKernelSVM()):
+        for model in (
+            SIL(),
+            MIKernelSVM(),
+            MICA(),
+            BagKISVM(random_state=0),
+            MIGraphSVM(graph="edges"),
+            MILES(),
+        ):
             shared = clone(model).fit(work.bags[:20], y[:20])
             plain = clone(model).fit(bags[:20], y[:20])
             np.testing.assert_allclose(
@@ -166,6 +193,19 @@ def test_copies_of_a_step_are_what_was_fitted(toy):
         assert step.n_features_in_ == bags.n_features
         assert type(pickle.loads(pickle.dumps(step))) is InstanceTransformer
         assert not hasattr(clone(step), "transformer_")
+
+
+def test_sizes_of_what_is_kept(toy):
+    bags, y = toy
+    with SharedWork(bags, 1e8) as work:
+        MICA(gamma=0.5).fit(work.bags, y)
+        SIL(gamma=0.5).fit(work.bags, y)
+        n = bags.n_instances
+        assert work.kept._held == pytest.approx(8 * n**2, abs=200)  # both use one matrix
+        of_mica, of_sil = (size for _, size, _ in work.starts._values.values())
+        assert of_mica > 8 * 4 * n  # weights, multipliers and decisions beside the rows
+        assert of_sil > 8 * 3 * n
+    assert size_of((np.zeros(3), sparse.csr_array(np.eye(2, dtype=np.float64)))) == 24 + 16 + 20
 
 
 def test_cache_makes_a_value_once_and_forgets_the_oldest():

@@ -1,6 +1,7 @@
 """The container, what is computed per bag, and the loop over bags at every scale."""
 
 from bagwise.bags._bags import Bags
+from bagwise.bags._distinct import distinct_instances
 from bagwise.bags._segments import (
     scan_max,
     segment_argmax,
@@ -21,6 +22,7 @@ __all__ = [
     "Bags",
     "Chunk",
     "StoreWriter",
+    "distinct_instances",
     "parse_bytes",
     "scan_max",
     "segment_argmax",

@@ -18,6 +18,7 @@ from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.cluster._starts import given_init
 from bagwise.cluster._ties import scores_of
 from bagwise.cluster._votes import shares
 from bagwise.kernels import InstanceMetric, nearest
@@ -199,7 +200,7 @@ class BagKMeans(BagClusterer):
         instances = bags.instances
         fixed = not isinstance(self.init, str) and not callable(self.init)
         if fixed:
-            self._check_centers(bags.n_features)
+            given_init(self, "centres", (self.n_clusters, bags.n_features))
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=1 if fixed else self.n_init)
 
@@ -218,13 +219,6 @@ class BagKMeans(BagClusterer):
             warnings.simplefilter("ignore", ConvergenceWarning)
             starts = ordered_map(start, seeds, n_threads=effective_n_jobs(self.n_jobs))
             return min(starts, key=lambda model: float(model.inertia_))
-
-    def _check_centers(self, n_features: int) -> None:
-        given, shape = np.asarray(self.init, np.float64), (self.n_clusters, n_features)
-        if given.shape != shape or not np.isfinite(given).all():
-            got = f"shape {given.shape}" if given.shape != shape else "NaN or infinity"
-            msg = f"init of BagKMeans must hold finite centres of shape {shape}. Got {got}."
-            raise ValueError(msg)
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         labels = self._instance_outputs(bags).argmax(axis=1)

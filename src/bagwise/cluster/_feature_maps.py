@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
+from bagwise.base import check_fourier, gamma_attribute
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import (
     InstanceKernel,
@@ -15,7 +16,6 @@ from bagwise.kernels import (
     nystroem,
     random_fourier,
 )
-from bagwise.svm._embeddings import needs_gamma
 
 #: An exact factor of the Gram matrix is made of no more instances than this.
 MOST_EXACT = 10_000
@@ -30,7 +30,7 @@ class MappedBags(NamedTuple):
         The same bags, each instance in the features of the map.
     attributes : callable
         Takes weights of the features, of shape (n_outputs, rank); returns the fitted attributes
-        that `bagwise.svm._embeddings.expand` needs to score instances.
+        that `bagwise.base._expansions.expand` needs to score instances.
     """
 
     bags: Bags
@@ -66,10 +66,10 @@ def map_bags(
     """
     if kernel.name == "linear":
         return MappedBags(bags, lambda coef: {"coef_": coef})
-    gamma = {"gamma_": kernel.gamma} if needs_gamma(kernel.name) else {}
+    gamma = gamma_attribute(kernel)
     instances = bags.instances
     if approx == "fourier":
-        _refuse_fourier(kernel, owner)
+        check_fourier(kernel, owner)
         chart = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
         kept = {"fourier_weights_": chart.weights, "fourier_offset_": chart.offset, **gamma}
         features = chart.transform(instances)
@@ -103,13 +103,3 @@ def _full_rank(bags: Bags, owner: str) -> int:
         )
         raise MemoryLimitError(msg)
     return int(bags.n_instances)
-
-
-def _refuse_fourier(kernel: InstanceKernel, owner: str) -> None:
-    """Refuse kernels that are no function of the difference of two instances."""
-    if kernel.name not in ("rbf", "laplacian"):
-        msg = (
-            f"{owner} with approx='fourier' needs kernel='rbf' or 'laplacian': other kernels have "
-            f"no random Fourier features. Got kernel={kernel.name!r}."
-        )
-        raise ValueError(msg)

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
-from bagwise.base import BagClusterer, BagTags, GammaRule, used_first
+from bagwise.base import BagClusterer, BagTags, GammaRule, expand, used_first
 from bagwise.cluster._feature_maps import map_bags
 from bagwise.cluster._starts import given_weights, kmeans_weights
-from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
+from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma, resolve_gamma
 from bagwise.solvers import (
     Certificate,
     Status,
@@ -24,7 +24,6 @@ from bagwise.solvers import (
     search_bag_margin,
     solve_bag_margin_by_cuts,
 )
-from bagwise.svm._embeddings import expand, needs_gamma
 
 _SWEEPS, _CUTS = 1000, 300  # most of them in a convex problem
 _INNER_TOL = 1e-3  # to which these problems are solved, relative to the objective

@@ -10,15 +10,22 @@ from threadpoolctl import threadpool_limits
 from bagwise.bags import Bags
 
 
-def given_weights(estimator: Any, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Return the weights that ``init`` of an estimator holds, as one start of shape (1, *shape)."""
-    name = type(estimator).__name__
+def given_init(estimator: Any, what: str, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the numbers that ``init`` of an estimator holds, one row for each cluster."""
     given = np.asarray(estimator.init, np.float64)
     if given.shape != shape or not np.isfinite(given).all():
         got = f"shape {given.shape}" if given.shape != shape else "NaN or infinity"
-        msg = f"init of {name} must hold finite weights of shape {shape}. Got {got}."
+        name = type(estimator).__name__
+        msg = f"init of {name} must hold finite {what} of shape {shape}. Got {got}."
         raise ValueError(msg)
+    return given
+
+
+def given_weights(estimator: Any, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the weights that ``init`` of an estimator holds, as one start of shape (1, *shape)."""
+    given = given_init(estimator, "weights", shape)
     if shape[0] > 1 and not np.ptp(given, axis=0).any():  # all scores of an instance are the same
+        name = type(estimator).__name__
         msg = f"init of {name} must hold weights that differ. Got the same for all clusters."
         raise ValueError(msg)
     return given[None]

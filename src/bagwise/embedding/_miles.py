@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, GammaRule, Target, one_vs_rest
-from bagwise.kernels import InstanceMetric, nearest, nearest_among, resolve_gamma
+from bagwise.kernels import InstanceMetric, nearest, nearest_among
 from bagwise.solvers import Certificate, OneNormSVMResult, solve_one_norm_svm
 from bagwise.svm._one_norm import instance_keys, raised
+from bagwise.svm._sharing import problem_key, settled_gamma, shared_by
 
 _SQUARED = InstanceMetric("sqeuclidean")
 #: Squared distances that differ by no more than this, relatively, are the same up to rounding.
@@ -187,9 +188,14 @@ class MILES(BagClassifier):
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
         instances, offsets = bags.instances, bags.offsets
-        row_weight = np.repeat(bag_weight, bags.sizes)
-        gamma = resolve_gamma(self.gamma, instances, row_weight)
-        distance = nearest_among(_SQUARED, instances, offsets[:-1], offsets[1:])
+        gamma = settled_gamma(self.gamma, bags, bag_weight)
+        share = shared_by(bags, room_for=self)
+        if share is None:
+            distance = _distances(bags)
+        else:
+            whole = share.of_whole("nearest", _distances)
+            distance = whole[np.ix_(share.index, share.rows)]
+        starts = None if share is None else share.starts(problem_key(self))
         similarity = _similarity(distance, gamma)
         keys = instance_keys(instances)
         bag_keys = np.add.reduceat(keys, offsets[:-1]) / bags.sizes
@@ -202,9 +208,12 @@ class MILES(BagClassifier):
                 sign,
                 raised(cost, bag_keys),
                 penalty=penalty,
+                start=None if starts is None else starts.find(sign),
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
+            if starts is not None:
+                starts.keep(first, sign)
             # Where several solutions are optimal, the one just found is: no step is taken.
             left = max(1, self.max_iter - first.n_iter)
             result = solve_one_norm_svm(
@@ -219,18 +228,29 @@ class MILES(BagClassifier):
         results = one_vs_rest(solve, target.n_outputs, self.n_jobs)
         weights = np.array([result.x for result in results])
         support = np.flatnonzero(weights.any(axis=0))
+        coef = np.ascontiguousarray(weights[:, support])
+        if share is not None:
+            share.remember(
+                self, matrix=whole, of_bags=True, places=share.rows[support], coef=coef, fitted=coef
+            )
         return {
             "prototypes_": instances[support],
             "support_": support,
-            "coef_": np.ascontiguousarray(weights[:, support]),
+            "coef_": coef,
             "intercept_": np.array([result.intercept for result in results]),
             "gamma_": gamma,
             "result_": Certificate.total([result.certificate for result in results]),
         }
 
+    def _shared_bytes(self, bags: Bags) -> int:
+        """See `bagwise.svm._sharing.SharingMachine`: the distances of bags to instances."""
+        return int(bags.segments[0].dtype.itemsize * len(bags) * bags.n_instances)
+
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        matrix, starts, stops = bags.segments
-        distance = nearest(_SQUARED, matrix, starts, stops, self.prototypes_)
+        share = shared_by(bags)
+        distance = None if share is None else share.block(self, of_bags=True)
+        if distance is None:
+            distance = nearest(_SQUARED, *bags.segments, self.prototypes_)
         similarity = _similarity(distance, self.gamma_)
         return np.asarray(similarity @ self.coef_.T + self.intercept_)
 
@@ -244,6 +264,11 @@ class MILES(BagClassifier):
         number = np.add.reduceat(is_nearest, starts, axis=0)
         share = np.exp(-self.gamma_ * least.astype(np.float64)) / number
         return np.asarray((is_nearest * np.repeat(share, bags.sizes, axis=0)) @ self.coef_.T)
+
+
+def _distances(bags: Bags) -> NDArray[Any]:
+    """Return the squared distance from each bag to the nearest instance of every bag."""
+    return nearest_among(_SQUARED, bags.instances, bags.offsets[:-1], bags.offsets[1:])
 
 
 def _similarity(distance: NDArray[Any], gamma: float) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from bagwise.kernels._distances import (
 )
 from bagwise.kernels._formulas import FORMULAS
 from bagwise.kernels._fourier_map import FourierMap, random_fourier
-from bagwise.kernels._gamma import is_gamma_rule, resolve_gamma
+from bagwise.kernels._gamma import is_gamma_rule, needs_gamma, resolve_gamma
 from bagwise.kernels._gradient import (
     DIFFERENTIABLE,
     check_differentiable,
@@ -62,6 +62,7 @@ __all__ = [
     "is_gamma_rule",
     "nearest",
     "nearest_among",
+    "needs_gamma",
     "normalise_set_gram",
     "nystroem",
     "pivoted_cholesky",

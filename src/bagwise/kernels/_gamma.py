@@ -16,12 +16,24 @@ from bagwise.kernels._rows import (
 )
 
 _MEDIAN_ROWS = 1000
+_NO_GAMMA = ("linear", "cosine", "precomputed")
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RULE = re.compile(
     rf"(?:(?P<factor>{_NUMBER})\s*\*\s*)?(?P<name>scale|median|auto)"
     rf"|(?P<numerator>{_NUMBER})\s*/\s*d"
 )
+
+
+def needs_gamma(kernel: object) -> bool:
+    """Tell whether a kernel, given by its name or as a function, has a number ``gamma``.
+
+    Examples
+    --------
+    >>> needs_gamma("rbf"), needs_gamma("linear"), needs_gamma(max)
+    (True, False, False)
+    """
+    return not callable(kernel) and kernel not in _NO_GAMMA
 
 
 def is_gamma_rule(text: object) -> bool:

@@ -218,6 +218,7 @@ def graph_gram(
     normalize: str = "sum",
     norms: NDArray[np.float64] | None = None,
     other_norms: NDArray[np.float64] | None = None,
+    edge_sums: NDArray[np.float64] | None = None,
     n_threads: int | None = None,
 ) -> NDArray[np.float64]:
     r"""Return the MIGraph kernel between bags.
@@ -245,6 +246,8 @@ def graph_gram(
         any, contributes 0: such a bag has kernel 1/2 with itself under ``"parts"``, else 1.
     norms, other_norms : ndarray of shape (n_bags, 2), optional
         What `graph_norms` returned for the bags of that side; else they are computed.
+    edge_sums : ndarray of shape (n_bags, n_other_bags), optional
+        The sums ``E``, where they are known: they do not depend on the node kernel.
     n_threads : int or None
         Number of threads; it does not change the result.
 
@@ -257,6 +260,10 @@ def graph_gram(
     given = [norms, norms if others is None else other_norms]
     grams = []
     for kernel, kind in zip(kernels, ("node_parts", "edge_parts"), strict=True):
+        if kind == "edge_parts" and edge_sums is not None:
+            shape = len(graphs), len(sides[1])
+            grams.append(_checked_shape("edge_sums", edge_sums, shape).copy())
+            continue
         own = getattr(graphs, kind)
         other = (None, None, None) if others is None else getattr(others, kind)
         grams.append(set_gram(kernel, *own, *other, n_threads=n_threads))
@@ -266,7 +273,7 @@ def graph_gram(
     left, right = (
         graph_norms(*kernels, side, normalize=normalize, n_threads=n_threads)
         if known is None
-        else _checked_norms(known, len(side))
+        else _checked_shape("norms", known, (len(side), 2))
         for known, side in zip(given, sides, strict=True)
     )
     for part, gram in enumerate(grams):
@@ -320,12 +327,14 @@ def _norms_of(squares: NDArray[np.float64], normalize: str) -> NDArray[np.float6
     return np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
 
-def _checked_norms(norms: NDArray[np.float64], n_bags: int) -> NDArray[np.float64]:
-    norms = np.asarray(norms, np.float64)
-    if norms.shape != (n_bags, 2):
-        msg = f"norms for graph_gram must have shape {(n_bags, 2)}. Got {norms.shape}."
+def _checked_shape(
+    name: str, values: NDArray[np.float64], shape: tuple[int, int]
+) -> NDArray[np.float64]:
+    values = np.asarray(values, np.float64)
+    if values.shape != shape:
+        msg = f"{name} for graph_gram must have shape {shape}. Got {values.shape}."
         raise ValueError(msg)
-    return norms
+    return values
 
 
 def _check_normalize(normalize: str, function: str) -> None:

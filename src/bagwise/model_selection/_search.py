@@ -1,6 +1,6 @@
 """Grid search in which the fits share kernel matrices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -16,10 +16,8 @@ from sklearn.utils import get_tags
 from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import all_or_nothing, as_bags, holds_bags
-from bagwise.svm._bag_kernel_machine import BagRowMachine
-from bagwise.svm._embeddings import needs_gamma
-from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._sharing import SOLVER_PARAMETERS, SharedWork
+from bagwise.kernels import needs_gamma
+from bagwise.svm._sharing import SOLVER_PARAMETERS, SharedWork, SharingMachine
 
 # Folds take turns: if one too many is kept, each is forgotten just before its next turn.
 _MARGIN = 1.05
@@ -30,19 +28,24 @@ class BagGridSearchCV(GridSearchCV):
     """Search over a grid of parameters by cross-validation, fast for kernel machines on bags.
 
     It is `sklearn.model_selection.GridSearchCV`, with the same parameters, attributes and results.
-    With a kernel machine of `bagwise.svm`, alone or at the end of a `Pipeline`, on bags
+    With a kernel machine of `bagwise.svm` or `bagwise.embedding.MILES`, alone or at the end of a
+    `Pipeline`, on bags
 
     * a kernel matrix is computed once between all bags (or all of their instances), for each kernel
       and number ``gamma``; every fold, every ``C`` and every prediction uses it where it lies;
+    * what does not depend on ``gamma`` is computed once for all: the distances in `MILES`, the
+      edges in ``MIGraphSVM(graph="edges")`` and the sums over pairs of these;
     * what a transformer in front makes of the bags, and the matrix that follows, is computed once
       for each fold; so is a matrix whose ``gamma`` is a rule like ``"scale"``, for it depends on
       the training bags;
     * values of ``C`` are visited from below, and each convex problem on such a matrix (of a method
       that alternates: the first one) starts from the solution at the last ``C``.
 
-    There is no matrix to share with the linear kernel and with ``approx``, nor do `MICA`,
-    `InsKISVM`, `BagKISVM` and ``MIGraphSVM(graph="edges")`` share theirs: these only share what
-    transformers make. `RegSVM` shares the matrix but no solutions.
+    There is no matrix to share with ``approx`` and, except in `InsKISVM` and `BagKISVM`, with the
+    linear kernel, nor in `SparseMI`, `ReducedSetSVM` and `RandomSetSVM`: these only share what
+    transformers make. `RegSVM` shares the matrix but no solutions. `InsKISVM` and `BagKISVM` start
+    from the assignments at the last ``C`` only without a ``random_state``: where they end depends
+    on the start a little, as it does on random numbers.
 
     Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators, plain
     matrices, ``kernel="precomputed"``, a callable kernel that is not a plain function, and matrices
@@ -199,17 +202,14 @@ class BagGridSearchCV(GridSearchCV):
         return self
 
     def _can_share(self, X: Any) -> bool:
-        machine, steps = _machine(self.estimator), _steps(self.estimator)
-        if not isinstance(machine, KernelMachine) or not holds_bags(X):
+        if not isinstance(_machine(self.estimator), SharingMachine) or not holds_bags(X):
             return False
-        kernels = [machine.kernel]
-        for candidate in ParameterGrid(self.param_grid):
-            kernels += [value for name, value in candidate.items() if _is(name, "kernel")]
-            steps += [value for name, value in candidate.items() if "__" not in name]
-        kernels += [step.kernel for step in steps if isinstance(step, KernelMachine)]
-        if any(map(_is_of_one_fit, kernels)):
+        variants = _variants(self.estimator, ParameterGrid(self.param_grid))
+        if any(_is_of_one_fit(getattr(_machine(each), "kernel", None)) for each in variants):
             return False
-        return isinstance(X, Bags) or not any(map(_is_foreign, steps))
+        return isinstance(X, Bags) or not any(
+            _is_foreign(step) for each in variants for step in _steps(each)
+        )
 
     # Two places at which `GridSearchCV` lets a subclass in: how the candidates are evaluated, and
     # how what came of them is put together.
@@ -271,7 +271,7 @@ class _SharedSearch:
     Parameters
     ----------
     estimator : estimator
-        A kernel machine, or a pipeline that ends with one.
+        A machine whose fits share work, or a pipeline that ends with one.
     bags : Bags
         The bags.
     n_bytes : float
@@ -288,35 +288,21 @@ class _SharedSearch:
         self.candidates, self.n_splits = candidates, n_splits
         self.order = _kernel_by_kernel(candidates)
         self.waves: list[tuple[int, int]] = []
-        fold_bytes = self._fold_bytes()
-        if not self._differs_by_fold():
+        variants = _variants(self.estimator, candidates)
+        fold_bytes = max(map(self._fold_bytes, variants))
+        if not any(map(_differs_by_fold, variants)):
             self.work.expect(fold_bytes)
         elif n_splits is not None:
             size = min(max(int(self.work.n_bytes // fold_bytes), 1), n_splits)
             self.work.expect(size * fold_bytes)
             self.waves = [(i, min(i + size, n_splits)) for i in range(0, n_splits, size)]
 
-    def _differs_by_fold(self) -> bool:
-        """Tell whether folds have matrices of their own."""
-        machine = _machine(self.estimator)
-        gammas, kernels = [machine.gamma], [machine.kernel]
-        for candidate in self.candidates:
-            gammas += [value for name, value in candidate.items() if _is(name, "gamma")]
-            kernels += [value for name, value in candidate.items() if _is(name, "kernel")]
-        by_rule = any(isinstance(gamma, str) for gamma in gammas)
-        return bool(_steps(self.estimator)) or (by_rule and any(map(needs_gamma, kernels)))
-
-    def _fold_bytes(self) -> int:
+    def _fold_bytes(self, estimator: Any) -> int:
         """Return what a fold needs: a matrix, and the bags as a step has left them."""
-        bags = self.work.bags
-        matrix = bags.segments[0]
-        n_rows = len(bags)
-        if not isinstance(_machine(self.estimator), BagRowMachine):
-            n_rows += bags.n_instances
-        steps = len(_steps(self.estimator)) * bags.n_instances * bags.n_features
-        statistics = 2 * len(bags) * bags.n_features
-        n_numbers = n_rows**2 + steps + statistics
-        return int(_MARGIN * matrix.dtype.itemsize * n_numbers) + _SMALL_THINGS
+        bags, machine = self.work.bags, _machine(estimator)
+        matrix = machine._shared_bytes(bags) if isinstance(machine, SharingMachine) else 0
+        step = bags.segments[0].dtype.itemsize * bags.n_instances * bags.n_features
+        return int(_MARGIN * (matrix + len(_steps(estimator)) * step)) + _SMALL_THINGS
 
     def in_turn(self) -> list[dict[str, Any]]:
         """Return the candidates in the order of evaluation; a pipeline gets the common memory."""
@@ -376,6 +362,20 @@ class _Tasks:
 
 def _machine(estimator: Any) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _variants(estimator: Any, candidates: Iterable[dict[str, Any]]) -> list[Any]:
+    """Return the estimator as each candidate sets it."""
+    return [clone(estimator).set_params(**candidate) for candidate in candidates]
+
+
+def _differs_by_fold(estimator: Any) -> bool:
+    """Tell whether folds have matrices of their own."""
+    machine = _machine(estimator)
+    by_rule = isinstance(getattr(machine, "gamma", None), str)
+    return bool(_steps(estimator)) or (
+        by_rule and hasattr(machine, "kernel") and needs_gamma(machine.kernel)
+    )
 
 
 def _steps(estimator: Any) -> list[Any]:

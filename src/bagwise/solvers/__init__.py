@@ -42,21 +42,19 @@ from bagwise.solvers._instance_margin import (
     cluster_instances_by_cccp,
     cluster_instances_by_cuts,
 )
+from bagwise.solvers._kmeans import solve_k_means
 from bagwise.solvers._kmedoids import KMedoidsResult, solve_k_medoids
 from bagwise.solvers._linear_dual import LinearSVMResult, solve_linear_svm_dual
 from bagwise.solvers._linear_program import LinearProgramResult, solve_linear_program
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
+from bagwise.solvers._multipliers import rescale_alpha
 from bagwise.solvers._one_norm_svm import ColumnSource, OneNormSVMResult, solve_one_norm_svm
 from bagwise.solvers._primal_newton import PrimalNewtonResult, minimize_squared_hinge
 from bagwise.solvers._reduced_set import ReducedSetResult, reduce_expansion
 from bagwise.solvers._result import Certificate, Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
 from bagwise.solvers._simplex_dual import SimplexDualInner, SimplexDualResult, solve_simplex_dual
-from bagwise.solvers._svm_dual import (
-    SVMDualResult,
-    rescale_alpha,
-    solve_svm_dual,
-)
+from bagwise.solvers._svm_dual import SVMDualResult, solve_svm_dual
 
 __all__ = [
     "AssignmentProblem",
@@ -113,6 +111,7 @@ __all__ = [
     "solve_grouped_svm_by_blocks",
     "solve_grouped_svm_dual",
     "solve_grouped_svm_on_images",
+    "solve_k_means",
     "solve_k_medoids",
     "solve_linear_grouped_svm",
     "solve_linear_program",

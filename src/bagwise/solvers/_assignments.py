@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.solvers._assignment_search import AssignmentProblem, AssignmentSearch
 from bagwise.solvers._block_gram import BlockGram
+from bagwise.solvers._checks import check_at_least, check_tol
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._small_simplex import minimize_on_simplex
 
@@ -156,9 +157,8 @@ def generate_assignments(
     """
     started = perf_counter()
     for name, value, least in (("max_rounds", max_rounds, 1), ("n_restarts", n_restarts, 0)):
-        if value < least:
-            msg = f"{name} must be at least {least}. Got {value}."
-            raise ValueError(msg)
+        check_at_least("generate_assignments", name, value, least)
+    check_tol("generate_assignments", tol)
     columns = _first_columns(problem, start)
 
     def run(_: None) -> AssignmentResult:
@@ -229,7 +229,7 @@ def _first_columns(
 ) -> list["_Column"]:
     if isinstance(start, str):
         if start != "mean":
-            msg = f"start must be 'mean' or assignments. Got {start!r}."
+            msg = f"generate_assignments: start must be 'mean' or assignments. Got {start!r}."
             raise ValueError(msg)
         weights = np.repeat(1.0 / problem.sizes, problem.sizes)
         if len(weights) > problem.n_bags:
@@ -242,8 +242,10 @@ def _first_columns(
         ((choices >= problem.offsets[:-1]) & (choices < problem.offsets[1:])).all()
     )
     if not valid:
-        msg = f"start must give each of the {problem.n_bags} bags one of its own instances, as a "
-        msg += "row of problem.instances."
+        msg = (
+            f"generate_assignments: start must give each of the {problem.n_bags} bags one of its "
+            "own instances, as a row of problem.instances."
+        )
         raise ValueError(msg)
     distinct = {choice.tobytes(): choice for choice in choices.astype(np.int64)}
     return [_Column(problem, problem.indicator(c), c) for c in distinct.values()]

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
-from bagwise.solvers._checks import check_tol
-from bagwise.solvers._primal_newton import checked_vector
+from bagwise.solvers._checks import check_limits, check_positive, checked_array
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
 
@@ -102,12 +101,13 @@ def solve_bag_margin(
         value at ``x``, ``residual`` their difference divided by the objective.
     """
     started = perf_counter()
-    check_tol("solve_bag_margin", tol)
-    matrix = RowMatrix(instances, rows)
-    problem = MarginProblem.checked(matrix, cluster, n_clusters, C, balance, direction)
+    name = "solve_bag_margin"
+    check_limits(name, tol, max_iter)
+    matrix = RowMatrix(instances, rows, owner=name)
+    problem = MarginProblem.checked(name, matrix, cluster, n_clusters, C, balance, direction)
     start = np.zeros(matrix.n)
     if alpha0 is not None:
-        start = checked_vector("alpha0", alpha0, matrix.n)
+        start = checked_array(name, "alpha0", alpha0, (matrix.n,))
     return descend(problem, start, tol=tol, max_iter=max_iter, started=started)
 
 
@@ -144,6 +144,7 @@ class MarginProblem:
     @classmethod
     def checked(
         cls,
+        solver: str,
         matrix: RowMatrix,
         cluster: ArrayLike,
         n_clusters: int,
@@ -153,41 +154,34 @@ class MarginProblem:
     ) -> "MarginProblem":
         """Return the problem, or say what is wrong with it."""
         if not matrix.n:
-            msg = "solve_bag_margin needs at least one row. Got none."
+            msg = f"{solver} needs at least one row. Got none."
             raise ValueError(msg)
         if not n_clusters >= 2:
-            msg = f"n_clusters of solve_bag_margin must be at least 2. Got {n_clusters}."
+            msg = f"n_clusters of {solver} must be at least 2. Got {n_clusters}."
             raise ValueError(msg)
-        check_cost("solve_bag_margin", C)
+        check_positive(solver, "C", C)
         numbers = np.array(cluster)
         is_whole = numbers.dtype.kind in "iu" and numbers.shape == (matrix.n,)
         if not is_whole or numbers.min() < 0 or numbers.max() >= n_clusters:
             msg = (
-                f"cluster of solve_bag_margin must hold a whole number from 0 to {n_clusters - 1} "
+                f"cluster of {solver} must hold a whole number from 0 to {n_clusters - 1} "
                 f"for each of {matrix.n} rows. Got {numbers.dtype} of shape {numbers.shape}."
             )
             raise ValueError(msg)
-        unit, width, scale = balance_range(matrix.d, balance, direction)
+        unit, width, scale = balance_range(solver, matrix.d, balance, direction)
         return cls(matrix, numbers.astype(np.int64), int(n_clusters), float(C), unit, width, scale)
 
 
-def check_cost(function: str, C: float) -> None:
-    """Refuse a ``C`` that is not a positive number."""
-    if not (C > 0 and np.isfinite(C)):
-        msg = f"C of {function} must be a positive number. Got {C}."
-        raise ValueError(msg)
-
-
 def balance_range(
-    d: int, balance: float, direction: ArrayLike | None
+    solver: str, d: int, balance: float, direction: ArrayLike | None
 ) -> tuple[NDArray[np.float64], float, float]:
     """Return the unit vector of the balance constraint, the range it allows and its length."""
     if not balance >= 0:
-        msg = f"balance must be a number, not negative. Got {balance}."
+        msg = f"{solver}: balance must be a number, not negative. Got {balance}."
         raise ValueError(msg)
     if direction is None:
         return np.zeros(d), inf, 0.0
-    vector = checked_vector("direction", direction, d)
+    vector = checked_array(solver, "direction", direction, (d,))
     length = float(np.linalg.norm(vector))
     if length == 0.0 or balance == inf:
         return np.zeros(d), inf, 0.0
@@ -277,8 +271,7 @@ class _Descent:
                 problem.unit, self.square[piece], self.height[piece], self.sums,
             )  # fmt: skip
         if not np.isfinite(self.square.sum()):
-            msg = "instances must hold finite numbers only. Got NaN or infinity."
-            raise ValueError(msg)
+            raise ValueError(problem.matrix.not_finite())
         self._settle()
 
     @property

@@ -22,10 +22,9 @@ from bagwise.solvers._bag_margin import (
     BagMarginResult,
     MarginProblem,
     balance_range,
-    check_cost,
     descend,
 )
-from bagwise.solvers._checks import check_tol
+from bagwise.solvers._checks import check_at_least, check_limits, check_positive, check_tol
 from bagwise.solvers._result import Certificate, Status
 from bagwise.solvers._row_matrix import RowMatrix
 
@@ -136,8 +135,11 @@ def search_bag_margin(
         one, among all.
     """
     started = perf_counter()
-    check_tol("search_bag_margin", tol)
-    check_cost("search_bag_margin", C)
+    name = "search_bag_margin"
+    check_limits(name, tol, max_iter, least=1)
+    check_tol(name, inner_tol, "inner_tol")
+    check_at_least(name, "inner_max_iter", inner_max_iter, 1)
+    check_positive(name, "C", C)
     bags = source.bags
     weights = np.array(starts, np.float64)
     if weights.ndim != 3 or not len(weights) or weights.shape[1] < 2:
@@ -153,8 +155,8 @@ def search_bag_margin(
         )
         raise ValueError(msg)
     weights -= weights.mean(axis=1, keepdims=True)
-    if balance == 0:
-        unit = balance_range(bags.n_features, balance, direction)[0]
+    unit, width, _ = balance_range(name, bags.n_features, balance, direction)
+    if width == 0.0:
         weights -= (weights @ unit)[:, :, None] * unit
     setting = _Setting(
         float(C), balance, direction, tol, max_iter, inner, inner_tol, inner_max_iter
@@ -305,7 +307,7 @@ class _Search:
         self.k = len(weights)
         n, d = len(source.bags), source.bags.n_features
         self.n = n
-        self.balance = balance_range(d, setting.balance, setting.direction)
+        self.balance = balance_range("search_bag_margin", d, setting.balance, setting.direction)
         self.place, self.cluster = np.full(n, -1), np.full(n, -1)
         self.score, self.alpha = np.zeros(n), np.zeros(n)
         self.share = _INNER_SHARE

@@ -34,10 +34,10 @@ class Balance:
 
     @classmethod
     def of(
-        cls, direction: ArrayLike | None, balance: float, n_clusters: int, d: int
+        cls, solver: str, direction: ArrayLike | None, balance: float, n_clusters: int, d: int
     ) -> "Balance | None":
         """Return the constraint, or None where there is nothing to keep to."""
-        unit, width, length = balance_range(d, balance, direction)
+        unit, width, length = balance_range(solver, d, balance, direction)
         return None if width == inf else cls(unit, width, length, n_clusters)
 
     def violated(self, w: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:

@@ -1,4 +1,4 @@
-"""What solvers check of their input: Gram matrices and one number for each row of them."""
+"""What solvers check of their input. Errors name the solver and the parameter."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from bagwise._threads import checkpoint
 _SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 
 
-def checked_gram(values: Any, *, check_finite: bool) -> NDArray[Any]:
+def checked_gram(solver: str, values: Any, *, check_finite: bool) -> NDArray[Any]:
     """Return a Gram matrix in single or double precision and C order, uncopied if it is that."""
     gram: NDArray[Any] = np.asarray(values)
-    check_square(gram.shape)
+    check_square(solver, gram.shape)
     if gram.dtype not in (np.float32, np.float64):
         gram = gram.astype(np.float64)
     if not gram.flags.c_contiguous:  # a symmetric matrix in Fortran order is its own transpose
@@ -25,40 +25,132 @@ def checked_gram(values: Any, *, check_finite: bool) -> NDArray[Any]:
         for start in range(0, len(gram), per_slice):
             checkpoint()
             if not upper_half_is_finite(gram, start, min(start + per_slice, len(gram))):
-                raise ValueError(not_finite())
+                raise ValueError(not_finite(solver))
     return gram
 
 
-def check_square(shape: tuple[int, ...]) -> None:
+def check_square(solver: str, shape: tuple[int, ...]) -> None:
     """Refuse a Gram matrix that is not square, or empty."""
     if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-        msg = f"gram must be a square matrix. Got shape {shape}."
+        msg = f"{solver}: gram must be a square matrix. Got shape {shape}."
         raise ValueError(msg)
 
 
-def check_tol(solver: str, tol: float) -> None:
+def check_tol(solver: str, tol: float, name: str = "tol") -> None:
     """Refuse a tolerance that no violation is below or above: with NaN a search would not end."""
     if not tol >= 0.0:
-        msg = f"tol of {solver} must be a number, not negative. Got {tol}."
+        msg = f"{name} of {solver} must be a number, not negative. Got {tol}."
         raise ValueError(msg)
 
 
-def not_finite() -> str:
+def not_finite(solver: str) -> str:
     """Return what to say of a Gram matrix with NaN or infinity."""
-    return "gram must hold finite numbers only. Got NaN or infinity."
+    return f"{solver}: gram must hold finite numbers only. Got NaN or infinity."
 
 
-def checked_rows(
-    name: str, values: ArrayLike, n: int, *, spread: bool = False
+def check_at_least(solver: str, name: str, value: float, least: int) -> None:
+    """Refuse a number, of iterations say, that is smaller than makes sense; NaN too."""
+    if not value >= least:
+        msg = f"{name} of {solver} must be at least {least}. Got {value}."
+        raise ValueError(msg)
+
+
+def check_positive(solver: str, name: str, value: float) -> None:
+    """Refuse what is not a positive number."""
+    if not 0.0 < value < np.inf:
+        msg = f"{name} of {solver} must be a positive number. Got {value}."
+        raise ValueError(msg)
+
+
+def check_limits(solver: str, tol: float, max_iter: float, *, least: int = 0) -> None:
+    """Check where a search is to end; ``least`` is the smallest ``max_iter``."""
+    check_tol(solver, tol)
+    check_at_least(solver, "max_iter", max_iter, least)
+
+
+def checked_array(
+    solver: str,
+    name: str,
+    values: ArrayLike,
+    shape: tuple[int | None, ...],
+    *,
+    spread: bool = False,
 ) -> NDArray[np.float64]:
-    """Return a copy with one finite number for each row; ``spread`` lets one stand for all."""
+    """Return finite numbers of our own in a given shape, of which None fits any length.
+
+    With ``spread`` one number stands for all.
+    """
     out = np.array(values, np.float64)
     if out.ndim == 0 and spread:
-        out = np.full(n, out)
-    if out.shape != (n,):
-        msg = f"{name} must have one entry for each of the {n} rows of gram. Got shape {out.shape}."
+        out = np.full(shape, out)  # type: ignore[arg-type]
+    fits = out.ndim == len(shape)
+    if not fits or any(n not in (None, m) for n, m in zip(shape, out.shape, strict=True)):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        wanted = f"({wanted},)" if len(shape) == 1 else f"({wanted})"
+        msg = f"{solver}: {name} must have shape {wanted}. Got {out.shape}."
         raise ValueError(msg)
     if not np.isfinite(out).all():
-        msg = f"{name} must hold finite numbers only. Got NaN or infinity."
+        msg = f"{solver}: {name} must hold finite numbers only. Got NaN or infinity."
         raise ValueError(msg)
     return out
+
+
+def checked_signs(solver: str, sign: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return one sign for each row."""
+    signs = checked_array(solver, "sign", sign, (n,))
+    if not (np.abs(signs) == 1.0).all():
+        msg = f"{solver}: sign must hold -1 and +1 only. Got {np.unique(signs)[:4]}."
+        raise ValueError(msg)
+    return signs
+
+
+def checked_terms(
+    solver: str, sign: ArrayLike, cost: ArrayLike, target: ArrayLike, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return signs, costs and targets, one of each per row."""
+    signs = checked_signs(solver, sign, n)
+    costs = checked_array(solver, "cost", cost, (n,), spread=True)
+    if (costs < 0).any():
+        msg = f"{solver}: cost must not be negative. Got {costs.min()} in row {costs.argmin()}."
+        raise ValueError(msg)
+    return signs, costs, checked_array(solver, "target", target, (n,), spread=True)
+
+
+def checked_felt(solver: str, intercept: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    """Return 1 for each row that feels the intercept, which all do by default, else 0."""
+    if intercept is None:
+        return np.ones(n)
+    felt = checked_array(solver, "intercept", intercept, (n,))
+    if not ((felt == 0.0) | (felt == 1.0)).all():
+        msg = f"{solver}: intercept must hold 0 and 1, or booleans. Got {np.unique(felt)[:4]}."
+        raise ValueError(msg)
+    return felt
+
+
+def checked_groups(
+    solver: str, group: ArrayLike, cap: ArrayLike, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the group of each row, and the cap of each group; one cap stands for all."""
+    groups, caps = np.asarray(group), np.array(cap, np.float64)
+    if groups.shape != (n,) or groups.dtype.kind not in "iu":
+        msg = (
+            f"{solver}: group must hold one integer for each of the {n} rows. "
+            f"Got {groups.dtype} of shape {groups.shape}."
+        )
+        raise ValueError(msg)
+    if caps.ndim == 0:
+        caps = np.full(int(groups.max()) + 1, caps)
+    if caps.ndim != 1:
+        msg = f"{solver}: cap must be a number or hold one for each group. Got {caps.shape}."
+        raise ValueError(msg)
+    if groups.min() < 0 or groups.max() >= len(caps):
+        msg = (
+            f"{solver}: group must lie between 0 and {len(caps) - 1}, as cap has {len(caps)} "
+            f"entries. Got {groups.min()} to {groups.max()}."
+        )
+        raise ValueError(msg)
+    if not np.isfinite(caps).all() or (caps < 0).any():
+        wrong = int(np.flatnonzero(~(np.isfinite(caps) & (caps >= 0)))[0])
+        msg = f"{solver}: cap must be finite and not negative. Got {caps[wrong]} for group {wrong}."
+        raise ValueError(msg)
+    return groups.astype(np.int64), caps

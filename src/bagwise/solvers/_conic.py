@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise.exceptions import SolverError
-from bagwise.solvers._linear_program import checked_constraints
+from bagwise.solvers._checks import check_limits, checked_array
+from bagwise.solvers._linear_program import checked_bounds, checked_constraints
 from bagwise.solvers._result import Result, Status
 
 _REASONS = {
@@ -102,24 +103,29 @@ def solve_qp(
         If there is no feasible point, no finite minimum, or clarabel fails.
     """
     started = perf_counter()
-    linear = np.asarray(q, np.float64)
+    name = "solve_qp"
+    check_limits(name, tol, max_iter)
+    linear = checked_array(name, "q", q, (None,))
     n = len(linear)
     quadratic = sp.csc_array((n, n)) if P is None else sp.csc_array(P, dtype=np.float64)
     if quadratic.shape != (n, n):
-        msg = f"P must be of shape ({n}, {n}), as q has {n} entries. Got {quadratic.shape}."
+        msg = f"{name}: P must be of shape ({n}, {n}), as q has {n} entries. Got {quadratic.shape}."
         raise ValueError(msg)
-    low, high = (np.broadcast_to(np.asarray(v, np.float64), (n,)) for v in (lower, upper))
+    if not np.isfinite(quadratic.data).all():
+        msg = f"{name}: P must hold finite numbers only. Got NaN or infinity."
+        raise ValueError(msg)
+    low, high = checked_bounds(name, lower, upper, n)
     has_low, has_high = np.isfinite(low), np.isfinite(high)
     unit = sp.eye_array(n, format="csr")
     # Clarabel's form: rows x + slack = right, the slack in a product of cones.
     parts = [
-        checked_constraints("A_eq", A_eq, b_eq, n),
-        checked_constraints("A_ub", A_ub, b_ub, n),
+        checked_constraints(name, "A_eq", A_eq, b_eq, n),
+        checked_constraints(name, "A_ub", A_ub, b_ub, n),
         (-unit[has_low], -low[has_low]),
         (unit[has_high], high[has_high]),
     ]
     for G, h in cones:
-        rows, side = checked_constraints("G", G, h, n)
+        rows, side = checked_constraints(name, "G", G, h, n)
         parts.append((-rows, side))
     sizes = [len(side) for _, side in parts]
     rows = sp.csc_array(sp.vstack([sp.csr_array(part) for part, _ in parts], format="csc"))

@@ -17,9 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise._threads import checkpoint
 from bagwise.solvers._bag_margin import BagMarginResult, MarginProblem
 from bagwise.solvers._balance import Balance
-from bagwise.solvers._checks import check_tol
+from bagwise.solvers._checks import (
+    check_at_least,
+    check_limits,
+    check_positive,
+    check_tol,
+    checked_array,
+)
 from bagwise.solvers._cut_program import CutProgram, SideConstraints
-from bagwise.solvers._primal_newton import checked_vector
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
 
@@ -106,7 +111,14 @@ def minimize_by_cuts(
         cuts. ``STALLED``: the same planes came back, so rounding forbids to close the gap.
     """
     started = perf_counter()
-    check_tol("minimize_by_cuts", tol)
+    name = "minimize_by_cuts"
+    check_limits(name, tol, max_iter, least=1)
+    check_tol(name, eps, "eps")
+    check_positive(name, "C", C)
+    check_at_least(name, "n_weights", n_weights, 1)
+    for cut in start:
+        checked_array(name, "the slope of a cut in start", cut.slope, (n_weights,))
+        checked_array(name, "the offset of a cut in start", cut.offset, ())
     program = CutProgram(n_weights, C, side)
     for cut in start:
         program.add_plane(cut.slope, cut.offset)
@@ -189,12 +201,17 @@ def solve_bag_margin_by_cuts(
     divided by the length of their direction and not by ``balance``, which may be 0.
     """
     started = perf_counter()
-    matrix = RowMatrix(instances, rows)
-    checked = MarginProblem.checked(matrix, cluster, n_clusters, C, balance, direction)
-    planes = _RowPlanes(checked, Balance.of(direction, balance, n_clusters, matrix.d))
+    name = "solve_bag_margin_by_cuts"
+    check_limits(name, tol, max_iter, least=1)
+    check_tol(name, eps, "eps")
+    matrix = RowMatrix(instances, rows, owner=name)
+    if not np.isfinite(matrix.square_norms().sum()):
+        raise ValueError(matrix.not_finite())
+    checked = MarginProblem.checked(name, matrix, cluster, n_clusters, C, balance, direction)
+    planes = _RowPlanes(checked, Balance.of(name, direction, balance, n_clusters, matrix.d))
     start = []
     if alpha0 is not None:
-        share = checked_vector("alpha0", alpha0, matrix.n) * (matrix.n / C)
+        share = checked_array(name, "alpha0", alpha0, (matrix.n,)) * (matrix.n / C)
         start.append(planes.cut_of(np.clip(share, 0.0, 1.0)))
     found = minimize_by_cuts(
         planes.loss,

@@ -15,6 +15,12 @@ from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels import InstanceKernel, self_gradient
+from bagwise.solvers._checks import (
+    check_at_least,
+    check_limits,
+    check_positive,
+    checked_array,
+)
 from bagwise.solvers._expansion_inner import Classifiers, SquaredHinges
 from bagwise.solvers._result import Result, Status
 
@@ -133,10 +139,14 @@ def minimize_expansion(
     To the diagonal of :math:`K_Z` is added 1e-8 of its mean at the start, so that vectors may
     coincide; ``objective`` includes it.
     """
+    name = "minimize_expansion"
+    check_limits(name, tol, max_iter, least=1)
+    check_positive(name, "length", length)
     if optimizer not in ("lbfgs", "gradient"):
-        msg = f'optimizer must be "lbfgs" or "gradient". Got {optimizer!r}.'
+        msg = f'{name}: optimizer must be "lbfgs" or "gradient". Got {optimizer!r}.'
         raise ValueError(msg)
     started = perf_counter()
+    _check(name, "Z0", Z0, sign, cost)
     objective = _Objective(source, Z0, SquaredHinges(sign, cost, n_threads=n_threads))
 
     def run(_: None) -> _Path:
@@ -177,6 +187,8 @@ def solve_expansion(
         the largest relative gain that a last step made or promised, 0 where the minimum is exact.
     """
     started = perf_counter()
+    check_at_least("solve_expansion", "max_iter", max_iter, 1)
+    _check("solve_expansion", "Z", Z, sign, cost)
     hinges = SquaredHinges(sign, cost, max_iter=max_iter, n_threads=n_threads)
     objective = _Objective(source, Z, hinges)
     [point] = ordered_map(objective.evaluate, [Z], n_threads=1)
@@ -191,6 +203,17 @@ def solve_expansion(
         n_iter=classifiers.n_iter,
         history=np.array([point.value]),
     )  # fmt: skip
+
+
+def _check(solver: str, name: str, Z: Array, sign: Array, cost: Array) -> None:
+    checked_array(solver, name, Z, (None, None))
+    signs = checked_array(solver, "sign", sign, (None, None))
+    if not (np.abs(signs) == 1.0).all():
+        msg = f"{solver}: sign must hold -1 and +1 only. Got {np.unique(signs)[:4]}."
+        raise ValueError(msg)
+    if (checked_array(solver, "cost", cost, signs.shape) < 0.0).any():
+        msg = f"{solver}: cost must not be negative. Got {np.min(cost)}."
+        raise ValueError(msg)
 
 
 def _result(

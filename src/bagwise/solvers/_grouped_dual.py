@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, ordered_map
-from bagwise.solvers._checks import check_tol, not_finite
+from bagwise._threads import ordered_map
+from bagwise.solvers._checks import check_limits
+from bagwise.solvers._dual_search import DualSearch
 from bagwise.solvers._grouped_dual_set import LARGEST_FREE, WorkingSet
-from bagwise.solvers._grouped_dual_state import EPS, SLICE_SECONDS, Problem, State
+from bagwise.solvers._grouped_dual_state import NAME, Problem, State
 from bagwise.solvers._result import Result, Status
 
 _WHOLE = 1024  # up to so many rows, all of them are worked on at once
@@ -24,7 +25,6 @@ _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS, _POLISH_ROUNDS = 5, 12
 _PATIENCE = 20_000  # steps after which Newton steps are tried, at the latest
-_RECORD_STEPS = 16  # steps before the first record; each later one waits twice as long
 _LOSSES = 3  # times that rounding may stop the steps
 
 
@@ -128,7 +128,7 @@ def solve_grouped_svm_dual(
     equations, so that decision values are accurate far beyond ``tol``.
     """
     started = perf_counter()
-    check_tol("solve_grouped_svm_dual", tol)
+    check_limits(NAME, tol, max_iter)
     problem = Problem(gram, sign, group, cap, target, intercept, check_finite=check_finite)
     state = State(problem, alpha0)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
@@ -138,23 +138,12 @@ def solve_grouped_svm_dual(
     return search.result(perf_counter() - started)
 
 
-class _Search:
+class _Search(DualSearch):
     """The order of events: steps on all rows, then on working sets, then the polish."""
 
     def __init__(self, state: State, tol: float, max_iter: int) -> None:
-        self.state, self.tol, self.max_iter = state, tol, max_iter
-        self.n_iter = 0
-        self.status = Status.CONVERGED
-        self.history: list[float] = []
-        self.gaps: list[float] = []
-        self.record()
-        self.buffer = np.empty(0)
-
-    def record(self) -> None:
-        """Note the objective of the dual, as minimised, and the gap."""
-        dual = self.state.dual
-        self.history.append(-dual)
-        self.gaps.append(self.state.primal(self.state.intercept()) - dual)
+        self.state = state
+        super().__init__(NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE)
 
     def run(self) -> "_Search":
         state, tol = self.state, self.tol
@@ -209,16 +198,6 @@ class _Search:
         self.record()
         return self
 
-    def is_hopeless(self, dual: float, n_iter: int) -> bool:
-        """Tell whether all steps that are left would not close the gap, or a tenth of it.
-
-        The pace is that of the steps since the dual value and the iteration given.
-        """
-        state = self.state
-        gained = (state.dual - dual) / max(1, self.n_iter - n_iter)
-        gap = state.primal(state.intercept()) - state.dual
-        return gained * (self.max_iter - self.n_iter) <= 0.1 * max(0.0, gap)
-
     @property
     def n_breaking(self) -> int:
         """Return how many rows violate a condition nearly as much as the worst one."""
@@ -258,42 +237,9 @@ class _Search:
         """Return a working set with a copy of its part of the Gram matrix."""
         from bagwise.solvers._svm_dual_kernels import gather
 
-        if self.buffer.size < len(rows) ** 2:
-            self.buffer = np.empty(len(rows) ** 2)
-        gram = self.buffer[: len(rows) ** 2].reshape(len(rows), len(rows))
+        gram = self.square(len(rows))
         gather(self.state.problem.gram, rows, rows, gram)
         return WorkingSet(self.state, rows, gram)
-
-    def descend(self, work: WorkingSet, tol: float, budget: int | None = None) -> bool:
-        """Take steps until the violation is at most ``tol``, and a Newton step where slow.
-
-        Returns whether rounding stopped them. They also end where ``v`` should be computed anew.
-        """
-        most = self.max_iter if budget is None else min(self.max_iter, self.n_iter + budget)
-        patience, spent = max(1000, len(work.v)), 0
-        smallest = EPS * abs(self.state.dual)
-        while True:
-            checkpoint()
-            a_slice = max(1, int(SLICE_SECONDS / work.step_seconds))
-            until_record = max(_RECORD_STEPS, self.n_iter)
-            allowed = min(a_slice, until_record, patience - spent, most - self.n_iter)
-            steps, violation, decrease, lost = work.steps(tol, allowed)
-            self.n_iter += steps
-            spent += steps
-            if not np.isfinite(work.v).all():
-                raise ValueError(not_finite())
-            lost = lost or bool(steps >= 1000 and decrease <= smallest)
-            if violation <= tol or lost or self.n_iter >= most:
-                return lost and violation > tol
-            if work.rows is None:
-                self.record()
-            if spent >= patience:  # spend about as long on Newton steps as on other steps
-                rounds = int(spent * work.step_seconds / work.newton_seconds)
-                spent = 0
-                if not work.newton(min(max(rounds, 2), 30)):
-                    patience = min(2 * patience, _PATIENCE)
-                if work.rounding > self.tol:  # steps have added up more of it: start from a new v
-                    return False
 
     def result(self, solve_time: float) -> GroupedSVMResult:
         state, p = self.state, self.state.problem

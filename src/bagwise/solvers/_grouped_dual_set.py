@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import not_finite
-from bagwise.solvers._grouped_dual_state import EPS, State, subtract
+from bagwise.solvers._grouped_dual_state import EPS, NAME, State, subtract
 
 LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
 
@@ -82,7 +82,7 @@ class WorkingSet:
                 self.down, self.state.problem.flat, tol, max_steps,
             )  # fmt: skip
         except ZeroDivisionError:  # curvatures are positive, if they are not NaN
-            raise ValueError(not_finite()) from None
+            raise ValueError(not_finite(NAME)) from None
 
     def push(self) -> None:
         """Hand the new point to the state."""

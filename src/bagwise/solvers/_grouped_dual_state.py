@@ -6,10 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
-from bagwise.solvers._checks import checked_gram, checked_rows, not_finite
-from bagwise.solvers._primal_newton import balanced
+from bagwise.solvers._checks import (
+    checked_array,
+    checked_felt,
+    checked_gram,
+    checked_groups,
+    checked_signs,
+    not_finite,
+)
+from bagwise.solvers._dual_search import SLICE_SECONDS
+from bagwise.solvers._multipliers import balanced, intercept_between, middle
 
-SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
+NAME = "solve_grouped_svm_dual"  # in errors
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -32,18 +40,12 @@ class Problem:
         *,
         check_finite: bool,
     ) -> None:
-        self.gram = checked_gram(gram, check_finite=check_finite)
+        self.gram = checked_gram(NAME, gram, check_finite=check_finite)
         self.n = n = len(self.gram)
-        self.sign = checked_rows("sign", sign, n)
-        if not (np.abs(self.sign) == 1.0).all():
-            msg = f"sign must hold -1 and +1 only. Got {np.unique(self.sign)[:4]}."
-            raise ValueError(msg)
-        felt = np.ones(n) if intercept is None else checked_rows("intercept", intercept, n)
-        if not ((felt == 0.0) | (felt == 1.0)).all():
-            msg = f"intercept must hold 0 and 1, or booleans. Got {np.unique(felt)[:4]}."
-            raise ValueError(msg)
-        self.target = checked_rows("target", target, n, spread=True)
-        self.group, self.cap = _checked_groups(group, cap, n)
+        self.sign = checked_signs(NAME, sign, n)
+        felt = checked_felt(NAME, intercept, n)
+        self.target = checked_array(NAME, "target", target, (n,), spread=True)
+        self.group, self.cap = checked_groups(NAME, group, cap, n)
         self.order = np.argsort(self.group, kind="stable")
         sizes = np.bincount(self.group, minlength=len(self.cap))
         self.present = np.flatnonzero(sizes)
@@ -62,7 +64,7 @@ class Problem:
             g = int(np.flatnonzero(mixed & (self.cap > 0.0))[0])
             values = np.unique(entry[self.group == g]).astype(int).tolist()
             msg = (
-                "group must hold rows that feel the intercept in the same way. "
+                f"{NAME}: group must hold rows that feel the intercept in the same way. "
                 f"Got sign * intercept of {values} in group {g}."
             )
             raise ValueError(msg)
@@ -77,34 +79,6 @@ class Problem:
         return np.bincount(self.group, values, minlength=len(self.cap)).astype(
             np.float64, copy=False
         )
-
-
-def _checked_groups(
-    group: ArrayLike, cap: ArrayLike, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    groups, caps = np.asarray(group), np.array(cap, np.float64)
-    if groups.shape != (n,) or groups.dtype.kind not in "iu":
-        msg = (
-            f"group must hold one integer for each of the {n} rows of gram. "
-            f"Got {groups.dtype} of shape {groups.shape}."
-        )
-        raise ValueError(msg)
-    if caps.ndim == 0:
-        caps = np.full(int(groups.max()) + 1, caps)
-    if caps.ndim != 1:
-        msg = f"cap must be a number or hold one for each group. Got shape {caps.shape}."
-        raise ValueError(msg)
-    if groups.min() < 0 or groups.max() >= len(caps):
-        msg = (
-            f"group must lie between 0 and {len(caps) - 1}, as cap has {len(caps)} entries. "
-            f"Got {groups.min()} to {groups.max()}."
-        )
-        raise ValueError(msg)
-    if not np.isfinite(caps).all() or (caps < 0).any():
-        wrong = int(np.flatnonzero(~(np.isfinite(caps) & (caps >= 0)))[0])
-        msg = f"cap must be finite and not negative. Got {caps[wrong]} for group {wrong}."
-        raise ValueError(msg)
-    return groups.astype(np.int64), caps
 
 
 def subtract(
@@ -134,7 +108,7 @@ class State:
         if alpha0 is None:
             self.alpha = np.zeros(p.n)
         else:
-            self.alpha = self._feasible(checked_rows("alpha0", alpha0, p.n))
+            self.alpha = self._feasible(checked_array(NAME, "alpha0", alpha0, (p.n,)))
         self.room = p.cap.copy()
         self.v = p.goal.copy()
         self.is_exact = True
@@ -169,7 +143,7 @@ class State:
         rows = np.flatnonzero(alpha)
         subtract(p.gram, p.weight, rows, (p.sign * alpha)[rows], self.v)
         if not np.isfinite(self.v).all():
-            raise ValueError(not_finite())
+            raise ValueError(not_finite(NAME))
         self.is_exact = True
 
     def _fill(self, full: NDArray[np.bool_]) -> None:
@@ -206,14 +180,6 @@ class State:
         down = np.where(p.side > 0.0, shrinks, grows) & p.paired
         return self.v[up].max(initial=-np.inf), self.v[down].min(initial=np.inf)
 
-    def middle(self) -> float:
-        highest, lowest = self.interval()
-        if np.isinf(highest) and np.isinf(lowest):
-            return 0.0
-        if np.isinf(highest) or np.isinf(lowest):
-            return lowest if np.isinf(highest) else highest
-        return 0.5 * (highest + lowest)
-
     def scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what each row promises if it grows, and if it shrinks: twice 0 at an optimum.
 
@@ -221,7 +187,7 @@ class State:
         the middle of the interval of the intercept.
         """
         p = self.problem
-        level = p.side * (self.v - np.where(p.paired, self.middle(), 0.0))
+        level = p.side * (self.v - np.where(p.paired, middle(self.interval()), 0.0))
         positive = self.alpha > 0.0
         full = self.room <= 0.0
         least = -p.group_max(np.where(positive, -level, -np.inf))
@@ -260,7 +226,7 @@ class State:
 
     def intercept(self) -> float:
         free = self.free & self.problem.paired
-        return float(self.v[free].mean()) if free.any() else self.middle()
+        return intercept_between(self.v, free, self.interval())
 
     def primal(self, intercept: float) -> float:
         p = self.problem

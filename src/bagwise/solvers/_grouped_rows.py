@@ -13,6 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
+from bagwise.solvers._checks import (
+    check_limits,
+    checked_array,
+    checked_felt,
+    checked_groups,
+    checked_signs,
+)
 from bagwise.solvers._gram_source import GramSource
 from bagwise.solvers._grouped_dual import solve_grouped_svm_dual
 from bagwise.solvers._linear_dual import LinearSVMResult
@@ -97,9 +104,12 @@ def solve_linear_grouped_svm(
     LinearSVMResult
         ``lower_bound`` is the dual value on the rows chosen, which bounds the whole problem.
     """
-    return solve_grouped_svm_on_images(
-        _FeatureRows(RowMatrix(instances, rows)), sign, group, cap, target=target,
-        intercept=intercept, alpha0=alpha0, tol=tol, max_iter=max_iter,
+    name = "solve_linear_grouped_svm"
+    matrix = RowMatrix(instances, rows, owner=name)
+    if not np.isfinite(matrix.square_norms().sum()):
+        raise ValueError(matrix.not_finite())
+    return _solve(
+        name, _FeatureRows(matrix), sign, group, cap, target, intercept, alpha0, tol, max_iter
     )  # fmt: skip
 
 
@@ -120,9 +130,9 @@ def solve_grouped_svm_by_blocks(
     Parameters are those of `solve_linear_grouped_svm`, with the source in place of the features;
     ``coef`` of the result is empty.
     """
-    return solve_grouped_svm_on_images(
-        _SourceRows(source), sign, group, cap, target=target,
-        intercept=intercept, alpha0=alpha0, tol=tol, max_iter=max_iter,
+    return _solve(
+        "solve_grouped_svm_by_blocks", _SourceRows(source), sign, group, cap, target,
+        intercept, alpha0, tol, max_iter,
     )  # fmt: skip
 
 
@@ -182,9 +192,30 @@ def solve_grouped_svm_on_images(
     Parameters are those of `solve_linear_grouped_svm`, with `RowImages` in place of the features;
     ``coef`` of the result is what they return as the sum of rows.
     """
+    return _solve(
+        "solve_grouped_svm_on_images", images, sign, group, cap, target, intercept, alpha0, tol,
+        max_iter,
+    )  # fmt: skip
+
+
+def _solve(
+    solver: str,
+    images: RowImages,
+    sign: ArrayLike,
+    group: ArrayLike,
+    cap: ArrayLike,
+    target: ArrayLike,
+    intercept: ArrayLike | None,
+    alpha0: ArrayLike | None,
+    tol: float,
+    max_iter: int,
+) -> LinearSVMResult:
     started = perf_counter()
-    rows = _GroupedRows(images.n, sign, group, cap, target, intercept)
-    alpha = np.zeros(rows.n) if alpha0 is None else np.array(alpha0, np.float64)
+    check_limits(solver, tol, max_iter, least=1)
+    rows = _GroupedRows(solver, images.n, sign, group, cap, target, intercept)
+    alpha = np.zeros(rows.n)
+    if alpha0 is not None:
+        alpha = checked_array(solver, "alpha0", alpha0, (rows.n,))
     chosen = rows.first(alpha)
     status, accuracy = Status.MAX_ITER, tol
     history: list[float] = []
@@ -229,6 +260,7 @@ class _GroupedRows:
 
     def __init__(
         self,
+        solver: str,
         n: int,
         sign: ArrayLike,
         group: ArrayLike,
@@ -237,10 +269,10 @@ class _GroupedRows:
         intercept: ArrayLike | None,
     ) -> None:
         self.n = n
-        self.sign = np.asarray(sign, np.float64)
-        self.target = np.broadcast_to(np.asarray(target, np.float64), (n,))
-        self.felt = np.ones(n) if intercept is None else np.asarray(intercept, np.float64)
-        self.group, self.cap = np.asarray(group, np.int64), np.asarray(cap, np.float64)
+        self.sign = checked_signs(solver, sign, n)
+        self.target = checked_array(solver, "target", target, (n,), spread=True)
+        self.felt = checked_felt(solver, intercept, n)
+        self.group, self.cap = checked_groups(solver, group, cap, n)
         self.order = np.argsort(self.group, kind="stable")
         self.bounds = np.flatnonzero(np.diff(self.group[self.order], prepend=-1))
         self.counts = self.cap[self.group] > 0.0

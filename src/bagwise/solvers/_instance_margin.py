@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise._threads import checkpoint
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers._balance import Balance
-from bagwise.solvers._checks import check_tol
+from bagwise.solvers._checks import check_at_least, check_limits, check_positive, checked_array
 from bagwise.solvers._cut_program import CutProgram
 from bagwise.solvers._cutting_planes import Cut, minimize_by_cuts
 from bagwise.solvers._result import Result, Status
@@ -97,8 +97,10 @@ def cluster_instances_by_cuts(
         at the end. There is no lower bound.
     """
     started = perf_counter()
-    check_tol("cluster_instances_by_cuts", tol)
-    weights, side = _checked(source, start, C, balance, direction)
+    name = "cluster_instances_by_cuts"
+    check_limits(name, tol, max_iter, least=1)
+    check_at_least(name, "max_cuts", max_cuts, 1)
+    weights, side = _checked(name, source, start, C, balance, direction)
     walk = _Walk(source, weights if side is None else side.reachable(weights), C, side)
     status, history, violation = Status.MAX_ITER, [], inf
     inside = np.ones(source.bags.n_instances, bool)
@@ -157,8 +159,9 @@ def cluster_instances_by_cccp(
         ``STALLED``: the last machine could not be trained as well as asked for.
     """
     started = perf_counter()
-    check_tol("cluster_instances_by_cccp", tol)
-    weights, side = _checked(source, start, C, balance, direction)
+    name = "cluster_instances_by_cccp"
+    check_limits(name, tol, max_iter, least=1)
+    weights, side = _checked(name, source, start, C, balance, direction)
     if side is not None:
         weights = side.project(weights.ravel()).reshape(weights.shape)
     seen = _look(source, weights)
@@ -202,24 +205,17 @@ def cluster_instances_by_cccp(
 
 
 def _checked(
+    solver: str,
     source: BagSource,
     start: ArrayLike,
     C: float,
     balance: float,
     direction: ArrayLike | None,
 ) -> tuple[NDArray[np.float64], Balance | None]:
-    weights = np.array(start, np.float64)
-    d = source.bags.n_features
-    if weights.ndim != 2 or len(weights) < 2 or weights.shape[1] != d:
-        msg = f"start must have at least 2 rows, and {d} columns. Got shape {weights.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(weights).all():
-        msg = "start must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    if not 0.0 < C < inf:
-        msg = f"C must be a positive number. Got {C}."
-        raise ValueError(msg)
-    return weights, Balance.of(direction, balance, *weights.shape)
+    weights = checked_array(solver, "start", start, (None, source.bags.n_features))
+    check_at_least(solver, "the number of rows of start", len(weights), 2)
+    check_positive(solver, "C", C)
+    return weights, Balance.of(solver, direction, balance, *weights.shape)
 
 
 # ---------------------------------------------------------------------------- passes over the data

@@ -14,13 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.solvers._primal_newton import (
-    NewtonModel,
-    balanced,
-    checked_terms,
-    checked_vector,
-    solve_definite,
-)
+from bagwise.solvers._checks import check_limits, checked_array, checked_terms
+from bagwise.solvers._linear_problem import LinearPoint, LinearProblem
+from bagwise.solvers._primal_newton import NewtonModel, solve_definite
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
 from bagwise.solvers._svm_dual import solve_svm_dual
@@ -33,6 +29,7 @@ _LARGEST_GRAM = 4000  # rows up to which a Gram matrix may be formed, if feature
 _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
 _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equations
+_REACH = 4.0  # bands by which the rows of a warm start may move before others are looked at
 _SWEEPS = 500  # most sweeps of coordinate descent before Newton steps take over
 
 
@@ -110,7 +107,8 @@ def solve_linear_svm_dual(
     loss, intercept : str
         See above.
     alpha0 : array-like of shape (n,), optional
-        Where to start. It is clipped to the box first.
+        Where to start, such as the solution for similar costs. If these were larger or smaller by
+        one factor for all rows, give it as it is: what it says of ``w`` would be lost in rescaling.
     tol : float
         The largest violation of the optimality conditions, in units of the targets. With
         ``v = s t - X w - s delta alpha``: for a free intercept the largest ``v`` of a row whose
@@ -133,17 +131,19 @@ def solve_linear_svm_dual(
     rows, or the middle of the interval of optimal intercepts.
     """
     started = perf_counter()
+    name = "solve_linear_svm_dual"
+    check_limits(name, tol, max_iter)
     if loss not in ("hinge", "squared_hinge"):
-        msg = f"loss must be 'hinge' or 'squared_hinge'. Got {loss!r}."
+        msg = f"{name}: loss must be 'hinge' or 'squared_hinge'. Got {loss!r}."
         raise ValueError(msg)
     if intercept not in ("free", "penalized", "none"):
-        msg = f"intercept must be 'free', 'penalized' or 'none'. Got {intercept!r}."
+        msg = f"{name}: intercept must be 'free', 'penalized' or 'none'. Got {intercept!r}."
         raise ValueError(msg)
-    matrix = RowMatrix(instances, rows)
-    signs, costs, targets = checked_terms(sign, cost, target, matrix.n)
-    start = None if alpha0 is None else checked_vector("alpha0", alpha0, matrix.n)
+    matrix = RowMatrix(instances, rows, owner=name)
+    signs, costs, targets = checked_terms(name, sign, cost, target, matrix.n)
+    start = None if alpha0 is None else checked_array(name, "alpha0", alpha0, (matrix.n,))
     rho = {"free": 0.0, "penalized": 1.0, "none": None}[intercept]
-    problem = _Problem(matrix, signs, costs, targets, loss == "squared_hinge", rho)
+    problem = LinearProblem(matrix, signs, costs, targets, loss == "squared_hinge", rho)
     search = _Search(problem, tol, max_iter)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
     [point] = ordered_map(search.run, [start], n_threads=1)
@@ -165,144 +165,41 @@ def solve_linear_svm_dual(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """The problem, with what follows from its definition."""
-
-    matrix: RowMatrix
-    sign: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    target: NDArray[np.float64]
-    squared: bool
-    rho: float | None  # penalty of the intercept; None: there is no intercept
-
-    @property
-    def cap(self) -> NDArray[np.float64]:
-        return np.where(self.cost > 0, np.inf, 0.0) if self.squared else self.cost
-
-    @property
-    def ridge(self) -> NDArray[np.float64]:
-        out = np.zeros(len(self.cost))
-        if self.squared:
-            np.divide(0.5, self.cost, out=out, where=self.cost > 0)
-        return out
-
-    def sample(self, rng: np.random.Generator, size: int) -> "_Problem":
-        """Return a problem on some rows, as many of either sign, of the same total cost."""
-        parts = []
-        cost = self.cost.copy()
-        for s in (-1.0, 1.0):
-            rows = np.flatnonzero((self.sign == s) & (self.cost > 0))
-            if len(rows) > size // 2:
-                every = len(rows) / (size // 2)
-                spots = (np.arange(size // 2) + rng.random(size // 2)) * every
-                chosen = rows[np.minimum(spots.astype(np.int64), len(rows) - 1)]
-                cost[chosen] *= cost[rows].sum() / max(cost[chosen].sum(), 1e-300)
-                rows = chosen
-            parts.append(rows)
-        chosen = np.concatenate(parts)
-        return replace(
-            self, matrix=self.matrix.take(chosen), sign=self.sign[chosen], cost=cost[chosen],
-            target=self.target[chosen],
-        )  # fmt: skip
-
-    def primal(self, w: NDArray[np.float64], b: float, z: NDArray[np.float64]) -> float:
-        slack = np.maximum(self.target - self.sign * (z + b), 0.0)
-        loss = slack * slack if self.squared else slack
-        return 0.5 * float(w @ w) + 0.5 * (self.rho or 0.0) * b * b + float(self.cost @ loss)
-
-    def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Clip to the box; with a free intercept, make both signs weigh the same."""
-        alpha = np.clip(alpha, 0.0, self.cap)
-        if self.rho != 0.0:
-            return alpha
-        # First on the rows between their bounds, so that no row needs to leave a bound.
-        for _ in range(2):
-            excess = float(self.sign @ alpha)
-            if excess == 0.0:
-                return alpha
-            down = self.sign * excess > 0.0
-            room = np.where(down, alpha, np.where(self.squared, alpha, self.cap - alpha))
-            room[(alpha <= 0.0) | (alpha >= self.cap)] = 0.0
-            if room.sum() <= abs(excess):
-                break
-            share = abs(excess) * room / room.sum()
-            alpha = np.clip(alpha + np.where(down, -share, share), 0.0, self.cap)
-        excess = float(self.sign @ alpha)
-        if abs(excess) <= 1e-13 * float(alpha.sum()):
-            return alpha
-        return balanced(alpha, self.sign)
-
-    def point(self, alpha: NDArray[np.float64]) -> "_Point":
-        """Return the best point that a feasible ``alpha`` stands for, with its certificate."""
-        sign, cap, ridge = self.sign, self.cap, self.ridge
-        w = self.matrix.combine(sign * alpha)
-        z = self.matrix.dot(w)
-        v = sign * (self.target - ridge * alpha) - z
-        can_rise, can_fall = alpha < cap, alpha > 0.0
-        grow = np.where(sign > 0, can_rise, can_fall)
-        shrink = np.where(sign > 0, can_fall, can_rise)
-        highest = float(v[grow].max(initial=-np.inf))
-        lowest = float(v[shrink].min(initial=np.inf))
-        if self.rho == 0.0:
-            b = _intercept(v, can_rise & can_fall, highest, lowest)
-            residual = max(0.0, highest - lowest)
-        else:
-            b = 0.0 if self.rho is None else float(sign @ alpha) / self.rho
-            residual = max(0.0, highest - b, b - lowest)
-        dual = float(self.target @ alpha) - 0.5 * float(w @ w) - 0.5 * (self.rho or 0.0) * b * b
-        dual -= 0.5 * float(alpha @ (ridge * alpha))
-        return _Point(alpha, w, b, z, residual, self.primal(w, b, z), dual)
-
-
-def _intercept(
-    v: NDArray[np.float64], free: NDArray[np.bool_], highest: float, lowest: float
-) -> float:
-    if free.any():
-        return float(v[free].mean())
-    if np.isinf(highest) and np.isinf(lowest):
-        return 0.0
-    if np.isinf(highest) or np.isinf(lowest):
-        return lowest if np.isinf(highest) else highest
-    return 0.5 * (highest + lowest)
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    alpha: NDArray[np.float64]
-    w: NDArray[np.float64]
-    b: float
-    z: NDArray[np.float64]
-    residual: float
-    primal: float
-    dual: float
-
-
 class _Search:
     """The order of events: a start, proximal steps of growing weight, the certificate."""
 
-    def __init__(self, problem: _Problem, tol: float, max_iter: int) -> None:
+    def __init__(self, problem: LinearProblem, tol: float, max_iter: int) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.n_iter = 0
         self.status = Status.MAX_ITER
         self.history: list[float] = []
-        self.longest = float(np.sqrt(problem.matrix.square_norms().max(initial=0.0)))
+        self.square_norms = problem.matrix.square_norms()
+        self.longest = float(np.sqrt(self.square_norms.max(initial=0.0)))
         if not np.isfinite(self.longest):
-            msg = "instances must hold finite numbers only. Got NaN or infinity."
-            raise ValueError(msg)
+            raise ValueError(problem.matrix.not_finite())
 
-    def run(self, alpha0: NDArray[np.float64] | None) -> _Point:
-        problem = self.problem
-        matrix = problem.matrix
+    def run(self, alpha0: NDArray[np.float64] | None) -> LinearPoint:
+        problem, matrix = self.problem, self.problem.matrix
+        start = None
+        if alpha0 is not None:
+            point = problem.point(problem.feasible(alpha0))
+            if point.residual <= self.tol:
+                return point
+            start = self._moved(alpha0, point)
         if self._is_wide():
-            alpha0 = self._pair_steps(alpha0)
-        point = None if alpha0 is None else self._given(alpha0)
-        many = min(matrix.d, matrix.n) >= _MANY_FEATURES
-        if many and (point is None or point.residual > self.tol):
-            origin = problem.point(np.zeros(matrix.n)) if point is None else point
-            point = self._descend(origin.alpha, origin.b)
-        if point is None:
+            point = self._pair_steps(start)
+        elif min(matrix.d, matrix.n) >= _MANY_FEATURES:
+            origin = problem.origin() if start is None else point
+            if start is not None and problem.rho == 0.0:  # what clipping did to it is no gain
+                origin = replace(point, b=start.b)
+            point = self._descend(origin)
+        elif start is None:
             return self._from_primal(*self._rough())
+        elif problem.squared:
+            return self._newton(start.w, start.b, start.z)
+        else:
+            weight = self._first_weight(start)
+            return self._sharpen(start.w, start.b, start.z, start.alpha, weight, _REACH / weight)
         if point.residual <= self.tol:
             return point
         if problem.squared:
@@ -311,15 +208,37 @@ class _Search:
         reach = max(1.0 / weight, point.residual)
         return self._sharpen(point.w, point.b, point.z, point.alpha, weight, reach)
 
-    def _given(self, alpha0: NDArray[np.float64]) -> _Point | None:
-        """Return the point of a warm start, unless to start from nothing is better."""
+    def _moved(self, alpha0: NDArray[np.float64], point: LinearPoint) -> LinearPoint | None:
+        """Return a start, unless to start from nothing is better; ``point`` is of ``alpha0``.
+
+        Rows at one and the same share of their costs that fall short of their targets were at the
+        bounds of another problem, with costs smaller or larger by a factor. The weights of its
+        solution are near those of this one as they are, its multipliers after they are scaled.
+        """
         problem = self.problem
-        point = problem.point(problem.feasible(alpha0))
-        nothing = problem.primal(np.zeros(problem.matrix.d), 0.0, np.zeros(problem.matrix.n))
-        if point.primal > nothing and point.residual > self.tol:
+        used = problem.cost > 0.0
+        factor = float((alpha0[used] / problem.cost[used]).max(initial=0.0))
+        if not problem.squared and factor not in (0.0, 1.0):
+            before = replace(problem, cost=factor * problem.cost)
+            solved = before.point(before.feasible(alpha0), known=point)
+            short = problem.target - problem.sign * (solved.z + solved.b) > self.tol
+            full = solved.alpha >= before.cost
+            if np.count_nonzero(full & short & used) > 1:
+                alpha = np.where(full, problem.cost, solved.alpha / factor)
+                primal = problem.primal(solved.w, solved.b, solved.z)
+                point = replace(solved, alpha=np.minimum(alpha, problem.cost), primal=primal)
+        if point.primal > problem.origin().primal:
             return None
         self.history.append(point.primal)
         return point
+
+    def _first_weight(self, start: LinearPoint) -> float:
+        """Return a weight at which the band holds enough rows to determine all features."""
+        problem = self.problem
+        used = problem.cost > 0.0
+        short = np.abs(problem.target - problem.sign * (start.z + start.b))[used]
+        count = min(2 * (problem.matrix.d + 1), len(short)) - 1
+        return float(np.clip(1.0 / max(np.partition(short, count)[count], 1e-4), 1.0, 1e4))
 
     def _is_wide(self) -> bool:
         """Tell whether the Gram matrix is small, and the problem one that it can serve."""
@@ -327,14 +246,15 @@ class _Search:
         fits = problem.matrix.n <= min(2 * problem.matrix.d, _LARGEST_GRAM)
         return fits and problem.rho == 0.0 and not problem.squared and len(set(problem.sign)) == 2
 
-    def _pair_steps(self, alpha0: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _pair_steps(self, start: LinearPoint | None) -> LinearPoint:
         problem = self.problem
         result = solve_svm_dual(
             problem.matrix.gram(), problem.sign, problem.cost, target=problem.target,
-            alpha0=alpha0, tol=0.5 * self.tol, max_iter=10_000 + 50 * problem.matrix.n,
+            alpha0=None if start is None else start.alpha,
+            tol=0.5 * self.tol, max_iter=10_000 + 50 * problem.matrix.n,
         )  # fmt: skip
         self.n_iter += 1
-        return result.x
+        return problem.point(problem.feasible(result.x))
 
     def _rough(self) -> tuple[NDArray[np.float64], float, float]:
         """Return a cheap start ``(w, b)`` and the weight of the first proximal step from there."""
@@ -349,7 +269,7 @@ class _Search:
         point = search._from_primal(w, b, weight)
         return point.w, point.b, 16.0
 
-    def _from_primal(self, w: NDArray[np.float64], b: float, weight: float) -> _Point:
+    def _from_primal(self, w: NDArray[np.float64], b: float, weight: float) -> LinearPoint:
         problem = self.problem
         z = problem.matrix.dot(w)
         if problem.squared:
@@ -357,7 +277,7 @@ class _Search:
         # A prox centre in the middle of the box smooths the hinge symmetrically about the margin.
         return self._sharpen(w, b, z, 0.5 * problem.cost, weight, 1.0 / weight)
 
-    def _newton(self, w: NDArray[np.float64], b: float, z: NDArray[np.float64]) -> _Point:
+    def _newton(self, w: NDArray[np.float64], b: float, z: NDArray[np.float64]) -> LinearPoint:
         problem = self.problem
         model = NewtonModel(
             problem.matrix, problem.sign, problem.target,
@@ -371,8 +291,8 @@ class _Search:
         return self._or_better(point, model.w, model.b, model.z)
 
     def _or_better(
-        self, point: _Point, w: NDArray[np.float64], b: float, z: NDArray[np.float64]
-    ) -> _Point:
+        self, point: LinearPoint, w: NDArray[np.float64], b: float, z: NDArray[np.float64]
+    ) -> LinearPoint:
         """Prefer the primal point of the last Newton step where ``alpha`` is too coarse for it."""
         primal = self.problem.primal(w, b, z)
         if point.residual <= self.tol or not primal < point.primal:
@@ -392,7 +312,7 @@ class _Search:
         alpha: NDArray[np.float64],
         weight: float,
         reach: float,
-    ) -> _Point:
+    ) -> LinearPoint:
         """Take proximal steps from ``alpha`` in the dual, the weight growing, until optimal.
 
         After a step no condition is violated by more than the inverse weight. The weight stops
@@ -424,7 +344,7 @@ class _Search:
             reach = 1.0 / weight
             weight *= _SHARPEN
 
-    def _polish(self, point: _Point) -> _Point:
+    def _polish(self, point: LinearPoint) -> LinearPoint:
         """Make the conditions of the free rows hold exactly, where that keeps to the box."""
         problem = self.problem
         sign, cap = problem.sign, problem.cap
@@ -520,7 +440,7 @@ class _Search:
             w, b, z = w + step * (model.w - w), b + step * (model.b - b), z + step * (moved - z)
             reach *= 2.0
 
-    def _descend(self, alpha: NDArray[np.float64], b: float) -> _Point:
+    def _descend(self, start: LinearPoint) -> LinearPoint:
         """Sweep over the coordinates in random order; drop rows that look settled for a while.
 
         A free intercept is taken for penalised about its last value, which moves after each
@@ -531,25 +451,25 @@ class _Search:
         problem, tol = self.problem, self.tol
         matrix, cap, ridge = problem.matrix, problem.cap, problem.ridge
         sweep: Any = kernels.csr_sweep if matrix.is_sparse else kernels.dense_sweep
-        norms = matrix.square_norms()
+        norms = self.square_norms
         free = problem.rho == 0.0
         bias = float(norms.mean()) if free else (0.0 if problem.rho is None else 1.0 / problem.rho)
         curvature = norms + bias + ridge
-        alpha = alpha.copy()
-        w = matrix.combine(problem.sign * alpha)
-        bound = np.array([b, problem.sign @ alpha, 0.0, 0.0])
+        alpha, w = start.alpha.copy(), start.w.copy()
+        bound = np.array([start.b, problem.sign @ alpha, 0.0, 0.0])
         rng = np.random.default_rng(_SEED)
         every = np.flatnonzero(problem.cost > 0)
         active, above, below = every, np.inf, -np.inf
-        mark, marked = np.inf, 0
+        # Against a Newton step, a sweep over sparse rows is cheap.
+        mark, marked, patience = np.inf, 0, 20.0 * matrix.d / matrix.width
         for count in range(1, _SWEEPS + 1):
             order = rng.permutation(active)
             kept, found = np.empty_like(order), 0
             bound[2:] = -np.inf, np.inf
-            for start in range(0, len(order), matrix.per_slice // 4 + 1):
+            for first in range(0, len(order), matrix.per_slice // 4 + 1):
                 checkpoint()
                 found += sweep(
-                    *matrix.parts, matrix.rows, order[start : start + matrix.per_slice // 4 + 1],
+                    *matrix.parts, matrix.rows, order[first : first + matrix.per_slice // 4 + 1],
                     problem.sign, problem.target, cap, ridge, curvature, alpha, w, bias, bound,
                     above, below, kept[found:],
                 )  # fmt: skip
@@ -567,7 +487,7 @@ class _Search:
             else:
                 above = bound[2] if bound[2] > 0 else np.inf
                 below = bound[3] if bound[3] < 0 else -np.inf
-            if count - marked >= 20:
+            if count - marked >= patience:
                 if size > 0.5 * mark:  # too slow: Newton steps will do better
                     break
                 mark, marked = size, count

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise.exceptions import SolverError
+from bagwise.solvers._checks import check_limits, checked_array
 from bagwise.solvers._result import Result, Status
 
 _REASONS = {
@@ -91,11 +92,13 @@ def solve_linear_program(
     from scipy.optimize import linprog  # slow to import, and most users need none of it
 
     started = perf_counter()
-    cost = np.asarray(c, np.float64)
+    name = "solve_linear_program"
+    check_limits(name, tol, np.inf if max_iter is None else max_iter)
+    cost = checked_array(name, "c", c, (None,))
     n = len(cost)
-    low, high = (np.broadcast_to(np.asarray(v, np.float64), (n,)) for v in (lower, upper))
-    upper_rows, upper_right = checked_constraints("A_ub", A_ub, b_ub, n)
-    equal_rows, equal_right = checked_constraints("A_eq", A_eq, b_eq, n)
+    low, high = checked_bounds(name, lower, upper, n)
+    upper_rows, upper_right = checked_constraints(name, "A_ub", A_ub, b_ub, n)
+    equal_rows, equal_right = checked_constraints(name, "A_eq", A_eq, b_eq, n)
     options: dict[str, Any] = {} if max_iter is None else {"maxiter": max_iter}
     solution = linprog(
         cost,
@@ -146,7 +149,7 @@ def solve_linear_program(
 
 
 def checked_constraints(
-    name: str, matrix: Any, right: ArrayLike | None, n: int
+    solver: str, name: str, matrix: Any, right: ArrayLike | None, n: int
 ) -> tuple[Any, NDArray[np.float64]]:
     """Return linear constraints on ``n`` variables, of which there may be none."""
     if matrix is None:
@@ -155,12 +158,34 @@ def checked_constraints(
     side = np.zeros(0) if right is None else np.atleast_1d(np.asarray(right, np.float64))
     if rows.ndim != 2 or rows.shape[1] != n or side.shape != (rows.shape[0],):
         msg = (
-            f"{name} must have one column for each of the {n} variables and one right-hand side "
-            "for each row. "
+            f"{solver}: {name} must have one column for each of the {n} variables and one "
+            "right-hand side for each row. "
             f"Got shape {rows.shape} with a right-hand side of shape {side.shape}."
         )
         raise ValueError(msg)
+    values = rows.data if sp.issparse(rows) else rows
+    if not (np.isfinite(values).all() and np.isfinite(side).all()):
+        msg = (
+            f"{solver}: {name} and its right-hand side must hold finite numbers only. "
+            "Got NaN or infinity."
+        )
+        raise ValueError(msg)
     return rows, side
+
+
+def checked_bounds(
+    solver: str, lower: ArrayLike, upper: ArrayLike, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bounds of ``n`` variables, which may be infinite."""
+    bounds = []
+    for name, values in (("lower", lower), ("upper", upper)):
+        given = np.asarray(values, np.float64)
+        if given.shape not in ((), (n,)) or np.isnan(given).any():
+            got = f"shape {given.shape}" if given.shape not in ((), (n,)) else "NaN"
+            msg = f"{solver}: {name} must be a number or have shape ({n},). Got {got}."
+            raise ValueError(msg)
+        bounds.append(np.broadcast_to(given, (n,)))
+    return bounds[0], bounds[1]
 
 
 def _relative(

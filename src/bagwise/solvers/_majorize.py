@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from bagwise._threads import checkpoint
+from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Certificate, Status
 
 Point = TypeVar("Point")
@@ -81,6 +82,7 @@ def majorize_minimize(
         is also the status after ``on_step`` ended the loop.
     """
     started = perf_counter()
+    check_limits("majorize_minimize", tol, max_iter)
     x, value = x0, float(problem.value(x0))
     history = [value]
     status, change, n_iter = Status.MAX_ITER, float("nan"), 0

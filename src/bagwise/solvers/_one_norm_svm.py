@@ -16,10 +16,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, ordered_map
-from bagwise.solvers._checks import check_tol
-from bagwise.solvers._primal_newton import balanced
+from bagwise.solvers._checks import check_limits, checked_array, checked_terms
+from bagwise.solvers._multipliers import balanced
 from bagwise.solvers._result import Result, Status
 
+_NAME = "solve_one_norm_svm"  # in errors
 _SLICE = 1e7  # entries of the tableau that compiled steps may touch before they come back (20 ms)
 _ACCURACY = 1e-9  # relative violation at which a column, a row or a multiplier counts as optimal
 _SPREAD = 1e-7  # margins are spread by this much, so that no two kinks coincide
@@ -134,7 +135,7 @@ def solve_one_norm_svm(
     sign.
     """
     started = perf_counter()
-    check_tol("solve_one_norm_svm", tol)
+    check_limits(_NAME, tol, max_iter)
     problem = _Problem(A, sign, cost, penalty)
     if start is not None and (len(start.alpha), len(start.x)) != (problem.n, problem.p):
         msg = (
@@ -188,18 +189,8 @@ class _Problem:
         self.source: ColumnSource = _Matrix(A) if stored else A
         self.n: int = self.source.shape[0]
         self.p: int = self.source.shape[1]
-        self.sign = _checked("sign", sign, self.n, "rows")
-        if not (np.abs(self.sign) == 1.0).all():
-            msg = f"solve_one_norm_svm: sign must hold -1 and +1. Got {np.unique(self.sign)[:4]}."
-            raise ValueError(msg)
-        self.cost = _checked("cost", cost, self.n, "rows")
-        if (self.cost < 0).any():
-            msg = (
-                "solve_one_norm_svm: cost must not be negative. "
-                f"Got {self.cost.min()} in row {self.cost.argmin()}."
-            )
-            raise ValueError(msg)
-        self.penalty = _checked("penalty", penalty, self.p, "columns")
+        self.sign, self.cost, _ = checked_terms(_NAME, sign, cost, 1.0, self.n)
+        self.penalty = checked_array(_NAME, "penalty", penalty, (self.p,), spread=True)
         if (self.penalty <= 0).any():
             worst = self.penalty.argmin()
             msg = (
@@ -232,20 +223,6 @@ class _Problem:
     def constant(self) -> float:
         """Return the best intercept where all weights are 0."""
         return float(np.sign(self.balance[0] - self.balance[1]))
-
-
-def _checked(name: str, values: ArrayLike, size: int, unit: str) -> NDArray[np.float64]:
-    array = np.asarray(values, np.float64)
-    if array.ndim > 1 or (array.ndim == 1 and len(array) != size):
-        msg = (
-            f"solve_one_norm_svm: {name} must be a number or hold one for each of the {size} "
-            f"{unit}. Got shape {array.shape}."
-        )
-        raise ValueError(msg)
-    if not np.isfinite(array).all():
-        msg = f"solve_one_norm_svm: {name} must be finite. Got NaN or infinity."
-        raise ValueError(msg)
-    return np.broadcast_to(array, (size,))
 
 
 class _Search:

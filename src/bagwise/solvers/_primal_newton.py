@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
 from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._checks import check_limits, checked_array, checked_terms
+from bagwise.solvers._multipliers import balanced
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._row_matrix import RowMatrix
 
@@ -108,10 +110,16 @@ def minimize_squared_hinge(
     about 1e-14 of the Hessian's diagonal picks one of the equally good steps.
     """
     started = perf_counter()
-    matrix = RowMatrix(A, rows)
-    signs, costs, targets = checked_terms(sign, cost, target, matrix.n)
-    quad = _checked_quadratic(quadratic, matrix.d)
-    w = checked_vector("w0", np.zeros(matrix.d) if w0 is None else w0, matrix.d)
+    name = "minimize_squared_hinge"
+    check_limits(name, tol, max_iter)
+    matrix = RowMatrix(A, rows, owner=name)
+    n, d = matrix.n, matrix.d
+    signs, costs, targets = checked_terms(name, sign, cost, target, n)
+    quad = None if quadratic is None else checked_array(name, "quadratic", quadratic, (d, d))
+    w = np.zeros(d) if w0 is None else checked_array(name, "w0", w0, (d,))
+    if not np.isfinite(intercept0):
+        msg = f"{name}: intercept0 must be a finite number. Got {intercept0}."
+        raise ValueError(msg)
     model = NewtonModel(
         matrix, signs, targets,
         base=np.zeros(matrix.n), slope=2.0 * costs, cap=np.where(costs > 0, np.inf, 0.0),
@@ -173,59 +181,6 @@ def _dual_value(
     if np.abs(parts[~inside]).max(initial=0.0) > rounding:
         return -np.inf
     return value - 0.5 * float(parts[inside] @ (parts[inside] / eigenvalues[inside]))
-
-
-def balanced(alpha: NDArray[np.float64], sign: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale the heavier sign down until both signs weigh the same."""
-    above = np.maximum(sign, 0.0)
-    positive, negative = float(alpha @ above), float(alpha @ (above - sign))
-    if positive == negative:
-        return alpha
-    heavier = sign == (1.0 if positive > negative else -1.0)
-    return np.where(heavier, alpha * (min(positive, negative) / max(positive, negative)), alpha)
-
-
-def checked_vector(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return a finite vector of ``n`` numbers of our own."""
-    out = np.array(values, np.float64)
-    if out.shape != (n,):
-        msg = f"{name} must have shape ({n},). Got {out.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(out).all():
-        msg = f"{name} must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    return out
-
-
-def checked_terms(
-    sign: ArrayLike, cost: ArrayLike, target: ArrayLike, n: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return signs, costs and targets, one of each per row."""
-    signs = checked_vector("sign", sign, n)
-    if not np.isin(signs, (-1.0, 1.0)).all():
-        msg = f"sign must hold -1 and +1. Got {np.unique(signs)[:4]}."
-        raise ValueError(msg)
-    costs, targets = (
-        checked_vector(name, np.full(n, value) if np.ndim(value) == 0 else value, n)
-        for name, value in (("cost", cost), ("target", target))
-    )
-    if (costs < 0).any():
-        msg = f"cost must not be negative. Got {costs.min()} in row {costs.argmin()}."
-        raise ValueError(msg)
-    return signs, costs, targets
-
-
-def _checked_quadratic(quadratic: ArrayLike | None, d: int) -> NDArray[np.float64] | None:
-    if quadratic is None:
-        return None
-    out = np.ascontiguousarray(quadratic, np.float64)
-    if out.shape != (d, d):
-        msg = f"quadratic must be of shape ({d}, {d}), as A has {d} columns. Got {out.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(out).all():
-        msg = "quadratic must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    return out
 
 
 class NewtonModel:
@@ -332,8 +287,7 @@ class NewtonModel:
         while True:
             size = self.gradient_size
             if np.isnan(size):
-                msg = "instances must hold finite numbers only. Got NaN or infinity."
-                raise ValueError(msg)
+                raise ValueError(self.matrix.not_finite())
             more = relative * self.weight
             small = np.abs(self.gradient).max(initial=0.0) <= tol + more
             if small and abs(self.gradient_b) <= tol_b + more:

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels import InstanceKernel, check_differentiable, gradient_sum, self_gradient
-from bagwise.solvers._checks import check_tol
+from bagwise.solvers._checks import check_at_least, check_tol, checked_array
 from bagwise.solvers._result import Result, Status
 
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean of the diagonal
@@ -116,10 +116,10 @@ def reduce_expansion(
     check_differentiable(kernel)
     check_tol("reduce_expansion", tol)
     for name, number in (("n_vectors", n_vectors), ("n_starts", n_starts), ("max_iter", max_iter)):
-        if number < 1:
-            msg = f"{name} of reduce_expansion must be at least 1. Got {number}."
-            raise ValueError(msg)
-    rows, factors = _distinct(X, _checked_coef(coef, X.shape[0]))
+        check_at_least("reduce_expansion", name, number, 1)
+    rows, factors = _distinct(
+        X, checked_array("reduce_expansion", "coef", np.atleast_2d(coef), (None, X.shape[0]))
+    )
 
     def run(_: None) -> dict[str, Any]:
         if kernel.name in ("linear", "cosine"):
@@ -134,17 +134,6 @@ def reduce_expansion(
     return ReducedSetResult(
         **parts, objective=float(parts["errors"].sum()), solve_time=perf_counter() - started
     )
-
-
-def _checked_coef(coef: ArrayLike, n: int) -> NDArray[np.float64]:
-    out = np.atleast_2d(np.asarray(coef, np.float64))
-    if out.ndim != 2 or out.shape[1] != n:
-        msg = f"coef must have shape (n_outputs, {n}). Got {out.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(out).all():
-        msg = "coef must hold finite numbers only. Got NaN or infinity."
-        raise ValueError(msg)
-    return out
 
 
 def _distinct(

@@ -15,7 +15,10 @@ _SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is 
 class RowMatrix:
     """Some rows of a shared dense or CSR matrix, read but never copied as a whole."""
 
-    def __init__(self, matrix: Any, rows: ArrayLike | None = None) -> None:
+    def __init__(
+        self, matrix: Any, rows: ArrayLike | None = None, *, owner: str = "RowMatrix"
+    ) -> None:
+        self.owner = owner
         if sp.issparse(matrix):
             matrix = sp.csr_array(matrix)
             if not matrix.has_canonical_format:  # a column twice would spoil the rows' lengths
@@ -28,16 +31,20 @@ class RowMatrix:
         else:
             matrix = _floats(np.asarray(matrix))
             if matrix.ndim != 2:
-                msg = f"instances must be a matrix. Got shape {matrix.shape}."
+                msg = f"{owner}: instances must be a matrix. Got shape {matrix.shape}."
                 raise ValueError(msg)
             if matrix.strides[1] != matrix.itemsize and matrix.size:
                 matrix = np.ascontiguousarray(matrix)
             matrix = _read_only(matrix)
             self.parts, self.width = (matrix,), max(1.0, float(matrix.shape[1]))
         self.matrix, self.is_sparse, self.d = matrix, sp.issparse(matrix), int(matrix.shape[1])
-        self.rows = _checked_index(rows, int(matrix.shape[0]))
+        self.rows = _checked_index(owner, rows, int(matrix.shape[0]))
         self.n = len(self.rows)
         self.per_slice = max(1, int(_SLICE_SECONDS * 5e8 / self.width))
+
+    def not_finite(self) -> str:
+        """Return what to say if the rows hold NaN or infinity."""
+        return f"{self.owner}: instances must hold finite numbers only. Got NaN or infinity."
 
     def take(self, positions: NDArray[np.int64]) -> "RowMatrix":
         """Return the rows at some positions among these rows."""
@@ -132,14 +139,17 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _checked_index(rows: ArrayLike | None, n: int) -> NDArray[np.int64]:
+def _checked_index(owner: str, rows: ArrayLike | None, n: int) -> NDArray[np.int64]:
     if rows is None:
         return np.arange(n)
     index = np.asarray(rows)
     if index.ndim != 1 or (index.size and not np.issubdtype(index.dtype, np.integer)):
-        msg = f"rows must be a vector of row numbers. Got {index.dtype} of shape {index.shape}."
+        msg = (
+            f"{owner}: rows must be a vector of row numbers. "
+            f"Got {index.dtype} of shape {index.shape}."
+        )
         raise ValueError(msg)
     if index.size and not (index.min() >= 0 and index.max() < n):
-        msg = f"rows must lie between 0 and {n - 1}. Got {index.min()} to {index.max()}."
+        msg = f"{owner}: rows must lie between 0 and {n - 1}. Got {index.min()} to {index.max()}."
         raise ValueError(msg)
     return index.astype(np.int64)

@@ -16,9 +16,10 @@ from scipy.linalg import lapack
 
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.solvers._block_gram import BlockGram, BorderedSystem, Systems, cholesky
-from bagwise.solvers._checks import checked_gram, checked_rows
+from bagwise.solvers._checks import check_limits, checked_array, checked_gram, checked_signs
 from bagwise.solvers._result import Result, Status
 
+_NAME = "solve_simplex_dual"  # in errors
 _SLICE_SECONDS = 0.02
 _REFINE = 1e-11  # error of a margin from which on a system is solved a second time
 _MOST_STEPS = 200
@@ -134,7 +135,8 @@ def solve_simplex_dual(
         ``g = (Q + D) a``, ``residual`` that gap in units of the objective, ``history`` the
         objective each time that more rows are let in.
     """
-    blocks = BlockGram.of(checked_gram(gram, check_finite=check_finite))
+    check_limits(_NAME, tol, max_iter)
+    blocks = BlockGram.of(checked_gram(_NAME, gram, check_finite=check_finite))
     return _solve(_FiniteNewton(blocks, sign, ridge), x0, tol, max_iter)
 
 
@@ -194,14 +196,11 @@ class _FiniteNewton:
         systems: Systems | None = None,
     ) -> None:
         self.gram, self.n = gram, len(gram)
-        self.sign = checked_rows("sign", sign, self.n)
-        if not np.isin(self.sign, (-1.0, 1.0)).all():
-            msg = f"sign must hold -1 and +1 only. Got {np.unique(self.sign)[:4]}."
-            raise ValueError(msg)
-        self.ridge = checked_rows("ridge", ridge, self.n, spread=True)
+        self.sign = checked_signs(_NAME, sign, self.n)
+        self.ridge = checked_array(_NAME, "ridge", ridge, (self.n,), spread=True)
         if (self.ridge <= 0.0).any():
             row = int(self.ridge.argmin())
-            msg = f"ridge must be positive. Got {self.ridge[row]} in row {row}."
+            msg = f"{_NAME}: ridge must be positive. Got {self.ridge[row]} in row {row}."
             raise ValueError(msg)
         if systems is None or not systems.fit(gram, self.ridge):
             systems = Systems(gram.fixed, self.ridge)
@@ -215,9 +214,11 @@ class _FiniteNewton:
     def begin(self, x0: ArrayLike | None) -> None:
         """Take the start, at its best length; with many rows, improve it by coordinate steps."""
         if x0 is not None:
-            start = checked_rows("x0", x0, self.n)
+            start = checked_array(_NAME, "x0", x0, (self.n,))
             if (start < 0.0).any():
-                msg = f"x0 must not be negative. Got {start.min()} in row {start.argmin()}."
+                msg = (
+                    f"{_NAME}: x0 must not be negative. Got {start.min()} in row {start.argmin()}."
+                )
                 raise ValueError(msg)
             if start.any():
                 margin = self.times(start)

@@ -12,20 +12,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, ordered_map
-from bagwise.solvers._checks import check_tol, not_finite
+from bagwise._threads import ordered_map
+from bagwise.solvers._checks import check_limits
+from bagwise.solvers._dual_search import DualSearch
 from bagwise.solvers._gram_source import GramSource
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers._svm_dual_set import LARGEST_FREE, WorkingSet
-from bagwise.solvers._svm_dual_state import State
+from bagwise.solvers._svm_dual_state import NAME, State
 
-_SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 _WHOLE = 1024  # up to so many rows, all of them are worked on at once
 _SMALLEST_SET, _LARGEST_SET = 512, 4096  # rows of a working set
 _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
-_RECORD_STEPS = 16  # pair steps before the first record; each later one waits twice as long
 _LOSSES = 3  # times that rounding may stop the pair steps
 
 
@@ -123,7 +122,7 @@ def solve_svm_dual(
     that decision values are accurate far beyond ``tol``.
     """
     started = perf_counter()
-    check_tol("solve_svm_dual", tol)
+    check_limits(NAME, tol, max_iter)
     state = State(gram, sign, cost, target, alpha0, loss=loss, check_finite=check_finite)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
     [search] = ordered_map(
@@ -132,46 +131,17 @@ def solve_svm_dual(
     return search.result(perf_counter() - started)
 
 
-def rescale_alpha(
-    alpha: ArrayLike, cost_from: ArrayLike, cost_to: ArrayLike
-) -> NDArray[np.float64]:
-    """Turn the solution for some costs into a start for others, for the hinge.
-
-    Rows at a bound stay at that bound; the others are clipped to the new box.
-
-    Parameters
-    ----------
-    alpha : array-like of shape (n,)
-        The solution for ``cost_from``.
-    cost_from, cost_to : array-like of shape (n,) or float
-        The costs that it belongs to, and those that it is to serve.
-    """
-    values = np.asarray(alpha, np.float64)
-    before, after = (
-        np.broadcast_to(np.asarray(c, np.float64), values.shape) for c in (cost_from, cost_to)
-    )
-    return np.where((values >= before) & (before > 0.0), after, np.minimum(values, after))
-
-
-class _Search:
+class _Search(DualSearch):
     """The order of events: pair steps on all rows, then on working sets, then the polish."""
 
     def __init__(self, state: State, tol: float, max_iter: int) -> None:
-        self.state, self.tol, self.max_iter = state, tol, max_iter
-        self.n_iter, self.attempts, self.goal = 0, 0, tol
-        self.status = Status.CONVERGED
-        self.history: list[float] = []
-        self.gaps: list[float] = []
-        self.record()
-        self.buffer = np.empty(0)
+        self.state, self.attempts, self.goal = state, 0, tol
+        super().__init__(NAME, state, tol, max_iter, steps_per_row=20)
 
     def record(self) -> None:
-        """Note the objective of the dual, as minimised, and the gap (unknown while rows rest)."""
-        if self.state.awake is not None:
-            return
-        dual = self.state.dual
-        self.history.append(-dual)
-        self.gaps.append(self.state.primal(self.state.intercept()) - dual)
+        """Note objective and gap; while rows rest they are unknown."""
+        if self.state.awake is None:
+            super().record()
 
     def run(self) -> "_Search":
         state, tol = self.state, self.tol
@@ -240,16 +210,6 @@ class _Search:
         self.goal = 0.1 * max(violation, exact)
         return True
 
-    def is_hopeless(self, dual: float, n_iter: int) -> bool:
-        """Tell whether all steps that are left would not close the gap, or a tenth of it.
-
-        The pace is that of the steps since the dual value and the iteration given.
-        """
-        state = self.state
-        gained = (state.dual - dual) / max(1, self.n_iter - n_iter)
-        gap = state.primal(state.intercept()) - state.dual
-        return gained * (self.max_iter - self.n_iter) <= 0.1 * max(0.0, gap)
-
     def whole(self) -> WorkingSet:
         return WorkingSet(self.state, None, self.state.gram)
 
@@ -276,43 +236,9 @@ class _Search:
         return self.copied(np.sort(rows[score[rows] > -np.inf]))
 
     def copied(self, rows: NDArray[np.int64]) -> WorkingSet:
-        if self.buffer.size < len(rows) ** 2:
-            self.buffer = np.empty(0)
-            self.buffer = np.empty(len(rows) ** 2)
-        gram = self.buffer[: len(rows) ** 2].reshape(len(rows), len(rows))
+        gram = self.square(len(rows))
         self.state.square(rows, gram)
         return WorkingSet(self.state, rows, gram)
-
-    def descend(self, work: WorkingSet, tol: float, budget: int | None = None) -> bool:
-        """Take pair steps until the violation is at most ``tol``, and a Newton step where slow.
-
-        Returns whether rounding stopped them. They also end where ``v`` should be computed anew.
-        """
-        most = self.max_iter if budget is None else min(self.max_iter, self.n_iter + budget)
-        patience, spent = max(1000, 20 * len(work.v)), 0
-        smallest = np.finfo(np.float64).eps * abs(self.state.dual)
-        while True:
-            checkpoint()
-            a_slice = max(1, int(_SLICE_SECONDS / work.step_seconds))
-            until_record = max(_RECORD_STEPS, self.n_iter)
-            allowed = min(a_slice, until_record, patience - spent, most - self.n_iter)
-            steps, violation, decrease, lost = work.steps(tol, allowed)
-            self.n_iter += steps
-            spent += steps
-            if np.isnan(violation):
-                raise ValueError(not_finite())
-            lost = lost or bool(steps >= 1000 and decrease <= smallest)
-            if violation <= tol or lost or self.n_iter >= most:
-                return lost and violation > tol
-            if work.rows is None:
-                self.record()
-            if spent >= patience:  # spend about as long on Newton steps as on pair steps
-                rounds = int(spent * work.step_seconds / work.newton_seconds)
-                spent = 0
-                if not work.newton(min(max(rounds, 2), 30)):
-                    patience *= 2
-                if work.rounding > self.tol:  # steps have added up more of it: start from a new v
-                    return False
 
     def result(self, solve_time: float) -> SVMDualResult:
         state = self.state

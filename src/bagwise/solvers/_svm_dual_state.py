@@ -10,14 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint
-from bagwise.solvers._checks import check_square, checked_gram, checked_rows, not_finite
+from bagwise.solvers._checks import (
+    check_square,
+    checked_array,
+    checked_gram,
+    checked_terms,
+    not_finite,
+)
+from bagwise.solvers._dual_search import SLICE_SECONDS
 from bagwise.solvers._gram_source import CachedGram, GramSource
+from bagwise.solvers._multipliers import intercept_between
 
-_SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 _BLOCK_BYTES = 4e6  # of the rows that a source is asked for at a time
 _FAR = 0.5  # rows rest if they are so far from violating a condition, in units of the target
 _FEWEST = 0.2  # of the rows: fewer are not sent to rest
 
+NAME = "solve_svm_dual"  # in errors
 LOSSES = ("hinge", "squared_hinge")
 
 
@@ -40,7 +48,7 @@ class State:
         check_finite: bool,
     ) -> None:
         if loss not in LOSSES:
-            msg = f"loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}."
+            msg = f"{NAME}: loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}."
             raise ValueError(msg)
         self.source: GramSource | None = None
         self.gram: NDArray[Any] = np.empty((0, 0))
@@ -48,18 +56,14 @@ class State:
             self.source = _checked_source(gram)
             kernel = _checked_diagonal(self.source)
         else:
-            self.gram = checked_gram(gram, check_finite=check_finite)
+            self.gram = checked_gram(NAME, gram, check_finite=check_finite)
             kernel = self.gram.diagonal().astype(np.float64)
         self.n = n = len(kernel)
-        self.sign = checked_rows("sign", sign, n)
-        if not np.isin(self.sign, (-1.0, 1.0)).all() or len(np.unique(self.sign)) < 2:
-            msg = f"sign must hold -1 and +1, both of them. Got {np.unique(self.sign)[:4]}."
+        self.sign, self.cost, targets = checked_terms(NAME, sign, cost, target, n)
+        if len(np.unique(self.sign)) < 2:
+            msg = f"{NAME}: sign must hold -1 and +1, both of them. Got {self.sign[0]:g} only."
             raise ValueError(msg)
-        self.cost = checked_rows("cost", cost, n, spread=True)
-        if (self.cost < 0).any():
-            msg = f"cost must not be negative. Got {self.cost.min()} in row {self.cost.argmin()}."
-            raise ValueError(msg)
-        self.goal = self.sign * checked_rows("target", target, n, spread=True)
+        self.goal = self.sign * targets
         self.is_squared = loss == "squared_hinge"
         self.kernel_diagonal = kernel
         self.ridge = np.zeros(n)
@@ -84,7 +88,7 @@ class State:
         self._rested_beta = self._rested_v = np.empty(0)
         self._rested_dual = 0.0
         if alpha0 is not None:
-            self._start(np.clip(checked_rows("alpha0", alpha0, n), 0.0, bound))
+            self._start(np.clip(checked_array(NAME, "alpha0", alpha0, (n,)), 0.0, bound))
 
     def _start(self, alpha: NDArray[np.float64]) -> None:
         """Start from a point of the box, after the excess of the heavier sign is taken off.
@@ -125,7 +129,7 @@ class State:
 
         self.blur += self._eps * float(np.abs(factor[rows]) @ self.diagonal[rows])
         if self.source is None:
-            per_slice = 4 * max(1, int(_SLICE_SECONDS * 2.5e8 / self.n))
+            per_slice = 4 * max(1, int(SLICE_SECONDS * 2.5e8 / self.n))
         else:
             columns = self.awake if columns is None else columns
             width = self.n if columns is None else len(columns)
@@ -142,7 +146,7 @@ class State:
         if columns is not None:
             self.v[columns] = v
         if self.source is not None and not np.isfinite(v).all():
-            raise ValueError(not_finite())
+            raise ValueError(not_finite(NAME))
         if self.is_squared:
             if columns is not None:
                 rows = np.intersect1d(rows, columns, assume_unique=True)
@@ -160,7 +164,7 @@ class State:
                 checkpoint()
                 block = self.source.block(rows[first : first + step], rows)
                 if not np.isfinite(block).all():
-                    raise ValueError(not_finite())
+                    raise ValueError(not_finite(NAME))
                 out[first : first + step] = block
         out.flat[:: len(rows) + 1] = self.diagonal[rows]
 
@@ -274,7 +278,7 @@ class State:
         highest = self.v[grows].max(initial=-np.inf)
         lowest = self.v[shrinks].min(initial=np.inf)
         if np.isnan(highest) or np.isnan(lowest):
-            raise ValueError(not_finite())
+            raise ValueError(not_finite(NAME))
         return float(highest), float(lowest)
 
     @property
@@ -316,15 +320,7 @@ class State:
         return 0.5 * float(self.beta @ (self.goal + self.v))
 
     def intercept(self) -> float:
-        free = self.free
-        if free.any():
-            return float(self.v[free].mean())
-        highest, lowest = self.interval()
-        if np.isinf(highest) and np.isinf(lowest):
-            return 0.0
-        if np.isinf(highest) or np.isinf(lowest):
-            return lowest if np.isinf(highest) else highest
-        return 0.5 * (highest + lowest)
+        return intercept_between(self.v, self.free, self.interval())
 
     def primal(self, intercept: float) -> float:
         ahead = self.v + self.ridge * self.beta  # sign * target - gram @ beta
@@ -338,9 +334,9 @@ class State:
 
 
 def _checked_source(source: GramSource) -> GramSource:
-    check_square(source.shape)
+    check_square(NAME, source.shape)
     if source.dtype not in (np.float32, np.float64):
-        msg = f"gram must be in single or double precision. Got {source.dtype}."
+        msg = f"{NAME}: gram must be in single or double precision. Got {source.dtype}."
         raise ValueError(msg)
     return source
 
@@ -348,8 +344,11 @@ def _checked_source(source: GramSource) -> GramSource:
 def _checked_diagonal(source: GramSource) -> NDArray[np.float64]:
     diagonal = np.array(source.diagonal(), np.float64)
     if diagonal.shape != source.shape[:1]:
-        msg = f"gram.diagonal() must have {source.shape[0]} entries. Got shape {diagonal.shape}."
+        msg = (
+            f"{NAME}: gram.diagonal() must have {source.shape[0]} entries. "
+            f"Got shape {diagonal.shape}."
+        )
         raise ValueError(msg)
     if not np.isfinite(diagonal).all():
-        raise ValueError(not_finite())
+        raise ValueError(not_finite(NAME))
     return diagonal

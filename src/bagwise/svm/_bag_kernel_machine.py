@@ -34,6 +34,10 @@ class BagRowMachine(KernelMachine):
     def _solver(self) -> dict[str, Any]:
         return {"max_iter": self.max_iter, "loss": self._loss}
 
+    def _shared_bytes(self, bags: Bags) -> int:
+        """See `SharingMachine`: a matrix between all bags, and factors of instances."""
+        return int(8 * (len(bags) ** 2 + bags.n_instances))
+
     def _learn_rows(
         self,
         rows: Bags,
@@ -152,7 +156,7 @@ class BagKernelMachine(BagRowMachine):
             _divide_rows(features, self._norms(bags, kernel, factors))
             rows = LinearSpace(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
             return self._fitted(embedding, self._solve_rows(rows, target, cost_weight))
-        share = shared_by(bags, needs_bag_matrix=True)
+        share = shared_by(bags, room_for=self)
         gram, factors = self._pair_sums(bags, kernel, share)
         norm = self._norms(bags, kernel, factors, np.diagonal(gram))
         normalise_set_gram(gram, norm, norm, out=gram)

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from threading import Lock
 from typing import Any
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
-from bagwise.svm._spaces import Solution
 
 
 class Cache:
@@ -70,16 +70,15 @@ class Cache:
 
 
 def size_of(value: Any) -> int:
-    """Return the bytes of an array, a sparse matrix, bags, a solution, or a tuple of these."""
+    """Return the bytes of an array, a sparse matrix, bags, or a tuple or dataclass of these."""
     if isinstance(value, tuple):
         return sum(map(size_of, value))
-    if isinstance(value, Solution):
-        rows = value.rows
-        return sum(map(size_of, (value.beta, rows.index, rows.sign, rows.cost)))
     if isinstance(value, Bags):
         return size_of(value.segments[0])
     if hasattr(value, "indptr"):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if is_dataclass(value) and not hasattr(value, "nbytes"):
+        return sum(size_of(getattr(value, field.name)) for field in fields(value))
     return int(getattr(value, "nbytes", 64))
 
 

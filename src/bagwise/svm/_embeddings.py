@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
+from bagwise.base import check_fourier, gamma_attribute
 from bagwise.kernels import (
     FourierMap,
     ImageSource,
@@ -31,14 +32,6 @@ from bagwise.svm._spaces import KernelSpace, LinearSpace, Solution, Space, mean_
 #: Which mean of a bag: that of the images of its instances, or the image of the mean instance.
 Means: TypeAlias = Literal["image", "instance"]
 
-_NO_GAMMA = ("linear", "cosine")
-_WITH_FOURIER = ("rbf", "laplacian")
-
-
-def needs_gamma(kernel: Any) -> bool:
-    """Tell whether a kernel has a number ``gamma``."""
-    return not callable(kernel) and kernel not in (*_NO_GAMMA, "precomputed")
-
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
@@ -49,7 +42,8 @@ class Embedding:
     space : Space
         Where problems are solved.
     attributes : callable
-        Takes the solutions of all outputs; returns the fitted attributes that `expand` needs.
+        Takes the solutions of all outputs; returns the fitted attributes that
+        `bagwise.base._expansions.expand` needs.
     """
 
     space: Space
@@ -97,27 +91,12 @@ def embed(
     if kernel.name == "linear":
         return _linear(bags, solver)
     if approx == "fourier":
-        _refuse_fourier(kernel, owner)
+        check_fourier(kernel, owner)
         chart = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
         return _fourier(bags, solver, kernel, chart, means)
     if approx is not None:
         return _landmarks(bags, solver, kernel, approx, rank, rng, means)
     return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
-
-
-def expand(model: Any, instances: Any) -> NDArray[np.float64]:
-    """Return the scores of instances under the fitted attributes, without intercept."""
-    if hasattr(model, "fourier_weights_"):
-        fourier = FourierMap(model._fitted_kernel(), model.fourier_weights_, model.fourier_offset_)
-        return np.asarray(fourier.transform(instances) @ model.coef_.T, np.float64)
-    if hasattr(model, "coef_"):
-        return np.asarray(instances @ model.coef_.T, np.float64)
-    if model.kernel == "precomputed":
-        return np.asarray(instances[:, model.support_] @ model.dual_coef_.T, np.float64)
-    scores: NDArray[np.float64] = model._fitted_kernel().expand(
-        instances, model.support_vectors_, model.dual_coef_
-    )
-    return scores
 
 
 def expansion_attributes(
@@ -128,7 +107,7 @@ def expansion_attributes(
     return {
         "support_vectors_": instances[rows],
         "dual_coef_": np.ascontiguousarray(coef[:, rows]),
-        **_gamma(kernel),
+        **gamma_attribute(kernel),
     }
 
 
@@ -136,10 +115,6 @@ def _stacked(rows: Any, more: Any) -> Any:
     if sp.issparse(rows):
         return sp.vstack([rows, more], format="csr")
     return np.concatenate([rows, more])
-
-
-def _gamma(kernel: InstanceKernel) -> dict[str, Any]:
-    return {"gamma_": kernel.gamma} if needs_gamma(kernel.name) else {}
 
 
 def _exact(
@@ -232,7 +207,7 @@ def _landmarks(
         return {
             "support_vectors_": chart.landmarks,
             "dual_coef_": coef,
-            **_gamma(kernel),
+            **gamma_attribute(kernel),
         }
 
     return Embedding(_mapped_space(bags, solver, chart, features, means), attributes)
@@ -251,16 +226,6 @@ def _mapped_space(
     return LinearSpace(features, bags.offsets, means=mapped, **solver)
 
 
-def _refuse_fourier(kernel: InstanceKernel, owner: str) -> None:
-    """Refuse kernels that are no function of the difference of two instances."""
-    if kernel.name not in _WITH_FOURIER:
-        msg = (
-            f"{owner} with approx='fourier' needs kernel='rbf' or 'laplacian': other kernels have "
-            f"no random Fourier features. Got kernel={kernel.name!r}."
-        )
-        raise ValueError(msg)
-
-
 def _fourier(
     bags: Bags,
     solver: dict[str, Any],
@@ -275,7 +240,7 @@ def _fourier(
             "coef_": _weights(solutions, features.shape[1]),
             "fourier_weights_": chart.weights,
             "fourier_offset_": chart.offset,
-            **_gamma(kernel),
+            **gamma_attribute(kernel),
         }
 
     return Embedding(_mapped_space(bags, solver, chart, features, means), attributes)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import BagClassifier, GammaRule
-from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
-from bagwise.svm._embeddings import needs_gamma
+from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma, resolve_gamma
 
 
 class ExpansionMachine(BagClassifier):

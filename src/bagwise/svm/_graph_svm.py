@@ -12,13 +12,16 @@ from bagwise.base import BagTags, Target
 from bagwise.kernels import (
     BagGraphs,
     InstanceKernel,
+    bag_edges,
     clique_weights,
     graph_gram,
     graph_norms,
+    set_gram,
 )
 from bagwise.svm._bag_kernel_machine import BagKernelMachine, spread
 from bagwise.svm._embeddings import expansion_attributes
 from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.svm._sharing import Share, shared_by
 
 
 class MIGraphSVM(BagKernelMachine):
@@ -243,19 +246,29 @@ class MIGraphSVM(BagKernelMachine):
         if not self._compares_edges:
             return super()._learn(bags, target, cost_weight, bag_weight)
         kernel = self._resolve_kernel(bags, bag_weight)
-        graphs, norm = self._graphs(bags, kernel)
-        gram = graph_gram(kernel, self._edge_kernel, graphs, normalize=self._normalize, norms=norm)
-        coef, fitted = self._solve_gram(gram, target, cost_weight)
-        if self._normalize == "parts":
-            coef *= 0.5  # each part counts one half
+        share = shared_by(bags, room_for=self)
+        if share is None:
+            graphs, norm = self._graphs(bags, kernel)
+            gram = self._graph_gram(kernel, graphs, norm)
+        else:
+            graphs, norm, whole = self._whole_gram(share, kernel)
+            graphs, norm = graphs[share.index], norm[share.index]
+            gram = whole[np.ix_(share.index, share.index)]
+        coef, fitted = self._solve_gram(gram, target, cost_weight, share)
+        part = 0.5 * coef if self._normalize == "parts" else coef  # each part counts one half
         support = fitted["support_"]
         edge_sizes = (graphs.edge_stops - graphs.edge_starts)[support]
-        return {
-            **fitted,
-            **expansion_attributes(bags.instances, spread(coef / norm[:, 0], bags.sizes), kernel),
+        fitted |= {
+            **expansion_attributes(bags.instances, spread(part / norm[:, 0], bags.sizes), kernel),
             "support_edges_": graphs.edges[_ranges(graphs.edge_starts[support], edge_sizes)],
-            "edge_coef_": spread((coef / norm[:, 1])[:, support], edge_sizes),
+            "edge_coef_": spread((part / norm[:, 1])[:, support], edge_sizes),
         }
+        if share is not None:
+            share.remember(
+                self, matrix=whole, of_bags=True, places=share.index, coef=coef,
+                fitted=fitted["dual_coef_"],
+            )  # fmt: skip
+        return fitted
 
     def _refuse_contradictions(self) -> None:
         other = "parts" if self.graph == "cliques" else "average"
@@ -308,9 +321,49 @@ class MIGraphSVM(BagKernelMachine):
         graphs = BagGraphs.of(*bags.segments, max_edges=self.max_edges, **self._links)
         return graphs, graph_norms(kernel, self._edge_kernel, graphs, normalize=self._normalize)
 
+    def _graph_gram(
+        self, kernel: InstanceKernel, graphs: BagGraphs, norm: NDArray[np.float64], **known: Any
+    ) -> NDArray[np.float64]:
+        return graph_gram(
+            kernel, self._edge_kernel, graphs, normalize=self._normalize, norms=norm, **known
+        )
+
+    def _whole_gram(
+        self, share: Share, kernel: InstanceKernel
+    ) -> tuple[BagGraphs, NDArray[np.float64], NDArray[np.float64]]:
+        """Return graphs, norms and kernel matrix of all bags of a search, whatever is selected.
+
+        Edges and the sums over pairs of them do not depend on the kernel between instances.
+        """
+        links = ("edges", *self._links.values(), self.max_edges, self.edge_gamma)
+
+        def edges(whole: Bags) -> tuple[NDArray[Any], ...]:
+            parts = bag_edges(*whole.segments, max_edges=self.max_edges, **self._links)
+            return *parts, set_gram(self._edge_kernel, *parts)
+
+        *parts, edge_sums = share.of_whole(links, edges)
+        graphs = BagGraphs(*share.whole.segments, *parts)
+
+        def gram(_: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            norm = graph_norms(kernel, self._edge_kernel, graphs, normalize=self._normalize)
+            return norm, self._graph_gram(kernel, graphs, norm, edge_sums=edge_sums)
+
+        return graphs, *share.of_whole((links, kernel, self._normalize), gram)
+
+    def _shared_bytes(self, bags: Bags) -> int:
+        if not self._compares_edges:
+            return super()._shared_bytes(bags)
+        pairs = bags.sizes * (bags.sizes - 1) // 2
+        n_edges = pairs if self.max_edges is None else np.minimum(pairs, self.max_edges)
+        return super()._shared_bytes(bags) + int(8 * len(bags) ** 2 + 32 * n_edges.sum())
+
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         if not self._compares_edges:
             return super()._bag_outputs(bags)
+        share = shared_by(bags)
+        sums = None if share is None else share.scores(self, of_bags=True)
+        if sums is not None:
+            return sums + self.intercept_
         graphs, norm = self._graphs(bags, self._fitted_kernel())
         nodes = segment_sum(self._expand(bags), bags.offsets[:-1], bags.offsets[1:])
         scores = self._edge_kernel.expand(graphs.edges, self.support_edges_, self.edge_coef_)

@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
-from bagwise.base import BagClassifier, BagTags, GammaRule, Target, one_vs_rest
-from bagwise.kernels import FORMULAS, InstanceKernel, resolve_gamma
+from bagwise.base import BagClassifier, BagTags, GammaRule, Target, expand, one_vs_rest
+from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma
 from bagwise.solvers import Certificate
 from bagwise.svm._alternation import Alternation, alternate
-from bagwise.svm._embeddings import Embedding, Means, embed, expand, needs_gamma
-from bagwise.svm._sharing import embed_shared, shared_by
+from bagwise.svm._embeddings import Embedding, Means, embed
+from bagwise.svm._sharing import embed_shared, settled_gamma, shared_by
 from bagwise.svm._spaces import Solution, Space, constant_solution
 
 
@@ -99,17 +99,7 @@ class KernelMachine(BagClassifier):
         """Return the kernel with its numbers settled; a weight counts as a repetition."""
         if not needs_gamma(self.kernel):
             return self._make_kernel(1.0)
-        row_weight = None
-        if (bag_weight != bag_weight[0]).any():
-            row_weight = np.repeat(bag_weight, bags.sizes)
-        share = shared_by(bags)
-        if share is None:
-            return self._make_kernel(resolve_gamma(self.gamma, bags.instances, row_weight))
-        gamma = share.of_selection(
-            ("gamma", self.gamma, bag_weight.tobytes()),
-            lambda: resolve_gamma(self.gamma, bags.instances, row_weight),
-        )
-        return self._make_kernel(gamma)
+        return self._make_kernel(settled_gamma(self.gamma, bags, bag_weight))
 
     def _make_kernel(self, gamma: float) -> InstanceKernel:
         return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
@@ -154,6 +144,10 @@ class KernelMachine(BagClassifier):
         if share is None or kernel is None:
             return make(bags, int(self.cache_size * 1e6))
         return embed_shared(self, share, kernel, means, solver, make)
+
+    def _shared_bytes(self, bags: Bags) -> int:
+        """See `SharingMachine`: a matrix between all instances and means of bags."""
+        return int(bags.segments[0].dtype.itemsize * (bags.n_instances + len(bags)) ** 2)
 
     def _solve_outputs(
         self, space: Space, target: Target, solve: Callable[[int], Solution]

@@ -25,6 +25,8 @@ from bagwise.solvers import (
 from bagwise.svm._embeddings import expansion_attributes
 from bagwise.svm._kernel_machine import KernelMachine, MaxRuleMachine
 from bagwise.svm._precomputed import given_gram, warn_unless_psd
+from bagwise.svm._shared_spaces import Starts
+from bagwise.svm._sharing import Share, problem_key, shared_by
 from bagwise.svm._spaces import constant_solution
 
 _STRIP = 256  # rows of a matrix that are copied or multiplied at a time
@@ -76,11 +78,14 @@ class _Images:
         Where the bags begin, and where the last one ends.
     bias : float
         Constant to add to all inner products.
+    places : ndarray of int
+        Which rows of the matrix the images are.
     """
 
     gram: NDArray[Any]
     offsets: NDArray[np.int64]
     bias: float
+    places: NDArray[np.int64]
 
     @property
     def n_instances(self) -> int:
@@ -92,7 +97,7 @@ class _Images:
         for first in range(0, len(rows), _STRIP):
             checkpoint()
             piece = slice(first, first + _STRIP)
-            out[piece] = self.gram[np.ix_(rows[piece], columns)]
+            out[piece] = self.gram[np.ix_(self.places[rows[piece]], self.places[columns])]
         if self.bias:
             out += self.bias
         return out
@@ -112,17 +117,17 @@ class _Images:
 
     def bag_scores(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the score of the best instance of each bag under an expansion, without bias."""
-        n = self.n_instances
+        n, used = self.n_instances, np.flatnonzero(coef)
         scores = np.empty(n)
         for first in range(0, n, _STRIP):
             checkpoint()
-            piece = slice(first, min(first + _STRIP, n))
-            scores[piece] = self.gram[piece, :n] @ coef
+            rows = np.arange(first, min(first + _STRIP, n))
+            scores[rows] = self.gram[np.ix_(self.places[rows], self.places[used])] @ coef[used]
         return segment_max(scores, self.offsets[:-1], self.offsets[1:])
 
     def ridge(self, rows: _KeyRows) -> NDArray[np.float64]:
         """Return one over the costs of the rows, as far as a cost can be told from infinity."""
-        size = self.gram.diagonal() + self.bias
+        size = self.gram.diagonal()[self.places] + self.bias
         largest = np.maximum.reduceat(size[rows.chosen], rows.offsets[:-1])
         return np.maximum(1.0 / rows.cost, _LEAST * np.append(largest, size[rows.fixed]))
 
@@ -161,7 +166,10 @@ class KeyInstanceMachine(MaxRuleMachine):
     ) -> dict[str, Any]:
         self._refuse_large(bags)
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
-        images, places = self._images(bags, kernel)
+        share = None if kernel is None else shared_by(bags)
+        gram = self._shared_gram(share, kernel)
+        images, given = self._images(bags, kernel, share, gram)
+        starts = self._starts(share)
         seeds = self._random_generator().integers(2**31, size=target.n_outputs)
 
         def solve(output: int) -> _KeySolution:
@@ -172,16 +180,19 @@ class KeyInstanceMachine(MaxRuleMachine):
                 target.signs[:, output],
                 cost_weight[:, output],
                 rng,
+                starts,
                 is_only=target.n_outputs == 1,
             )
 
         solutions = one_vs_rest(solve, target.n_outputs, self.n_jobs)
         coef = np.array([solution.coef for solution in solutions])
-        return {
+        fitted = {
             "intercept_": np.array([solution.intercept for solution in solutions]),
             "result_": Certificate.total([solution.certificate for solution in solutions]),
-            **_expansion(bags, kernel, places, coef),
         }
+        if share is None or gram is None or kernel is None or kernel.name == "linear":
+            return {**fitted, **_expansion(bags, kernel, given, coef)}
+        return {**fitted, **share.expansion(self, gram, coef, kernel)}
 
     def _refuse_large(self, bags: Bags) -> None:
         n_images = bags.n_instances + (len(bags) if self._uses_means else 0)
@@ -195,21 +206,53 @@ class KeyInstanceMachine(MaxRuleMachine):
             raise MemoryLimitError(msg)
 
     def _images(
-        self, bags: Bags, kernel: InstanceKernel | None
+        self,
+        bags: Bags,
+        kernel: InstanceKernel | None,
+        share: Share | None,
+        shared: NDArray[Any] | None,
     ) -> tuple[_Images, NDArray[np.int64]]:
         """Return the images, and which training instances or columns of a given matrix they are."""
         n, bias = bags.n_instances, self._constant()
+        if share is not None and shared is not None:
+            places = share.images if self._uses_means else share.rows
+            return _Images(shared, bags.offsets, bias, places), np.arange(n)
+        given = np.arange(n)
         if kernel is not None:
-            gram = image_gram(kernel, bags.instances, bags.offsets, means=self._uses_means)
-            if callable(kernel.name):
-                warn_unless_psd(gram[:n, :n], f"{type(self).__name__}: the kernel")
-            return _Images(gram, bags.offsets, bias), np.arange(n)
-        gram, places = given_gram(bags, type(self).__name__)
-        if self._uses_means:
-            inner, gram = gram, np.empty((n + len(bags),) * 2, gram.dtype)
-            gram[:n, :n] = inner
-            fill_means(gram, bags.offsets)
-        return _Images(gram, bags.offsets, bias), places
+            gram = self._gram(bags, kernel)
+        else:
+            gram, given = given_gram(bags, type(self).__name__)
+            if self._uses_means:
+                inner, gram = gram, np.empty((n + len(bags),) * 2, gram.dtype)
+                gram[:n, :n] = inner
+                fill_means(gram, bags.offsets)
+        return _Images(gram, bags.offsets, bias, np.arange(len(gram))), given
+
+    def _gram(self, bags: Bags, kernel: InstanceKernel) -> NDArray[Any]:
+        n = bags.n_instances
+        gram = image_gram(kernel, bags.instances, bags.offsets, means=self._uses_means)
+        if callable(kernel.name):
+            warn_unless_psd(gram[:n, :n], f"{type(self).__name__}: the kernel")
+        return gram
+
+    def _shared_gram(
+        self, share: Share | None, kernel: InstanceKernel | None
+    ) -> NDArray[Any] | None:
+        """Return the matrix of all bags of a search; None if there is none to keep."""
+        if share is None or kernel is None:
+            return None
+        means = "image" if self._uses_means else None
+        return share.image_gram(kernel, means, lambda whole: self._gram(whole, kernel))
+
+    def _starts(self, share: Share | None) -> Starts | None:
+        """Return where to find the assignments of earlier fits.
+
+        From other assignments the search may end at another mixture, a little better or worse, as
+        it may with other random numbers. With a ``random_state`` that is not wanted.
+        """
+        if share is None or self.random_state is not None:
+            return None
+        return share.starts(problem_key(self))
 
     def _constant(self) -> float:
         """Return the constant that is added to the kernel."""
@@ -224,6 +267,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         sign: NDArray[np.float64],
         cost_weight: NDArray[np.float64],
         rng: np.random.Generator,
+        starts: Starts | None,
         *,
         is_only: bool,
     ) -> _KeySolution:
@@ -239,6 +283,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         fixed = images.block(rows.fixed, rows.fixed)
         if is_only and self.threshold == "zero":
             images.release()
+        parts = (rows.chosen, rows.offsets, rows.fixed, rows.sign)
+        start = None if starts is None else starts.find(*parts)
         result = generate_assignments(
             AssignmentProblem(chosen, cross, fixed, rows.offsets),
             inner,
@@ -246,7 +292,12 @@ class KeyInstanceMachine(MaxRuleMachine):
             tol=self.tol,
             max_rounds=self.max_iter,
             n_restarts=self.n_restarts,
+            start="mean" if start is None else start,
         )
+        if starts is not None:
+            assignments = _assignments(result.columns, len(rows.offsets) - 1)
+            if len(assignments):
+                starts.keep(assignments, *parts)
         rho = -2.0 * result.objective
         coef = images.instance_coef(
             np.concatenate([rows.chosen, rows.fixed]),
@@ -287,6 +338,12 @@ class KeyInstanceMachine(MaxRuleMachine):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, order_tolerance=5e-3)
+
+
+def _assignments(columns: NDArray[np.float64], n_bags: int) -> NDArray[np.int64]:
+    """Return the columns of a mixture that choose one instance in each bag, as these instances."""
+    chosen = columns[(columns == 1.0).sum(axis=1) == n_bags]
+    return np.nonzero(chosen)[1].reshape(-1, n_bags)
 
 
 def _middle(

@@ -17,11 +17,13 @@ from bagwise.svm._one_norm import (
     Columns,
     ComputedColumns,
     OneNormSpace,
+    SelectedColumns,
     StoredColumns,
     instance_keys,
     scaled_keys,
 )
 from bagwise.svm._precomputed import given_square
+from bagwise.svm._sharing import Share, shared_by
 from bagwise.svm._spaces import Solution
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
@@ -196,13 +198,15 @@ class MICA(MaxRuleMachine):
     ) -> dict[str, Any]:
         instances = bags.instances
         kernel, given = None, np.arange(bags.n_instances)
+        share, gram = None, None
         if self.kernel == "precomputed":
             matrix, given = given_square(bags, type(self).__name__)
             columns: Columns = _stored_kernel(matrix)
             row_key = scaled_keys(matrix @ np.repeat(bag_weight, bags.sizes))
         else:
             kernel = self._resolve_kernel(bags, bag_weight)
-            columns = self._weighted_columns(instances, kernel)
+            share = None if kernel.name == "linear" else shared_by(bags)
+            columns, gram = self._weighted_columns(instances, kernel, share)
             row_key = instance_keys(instances)
         linear = kernel is not None and kernel.name == "linear"
         space = OneNormSpace(
@@ -213,6 +217,8 @@ class MICA(MaxRuleMachine):
             linear=linear,
             tol=min(self.tol, _GAP),
         )
+        if share is not None:
+            space = share.started(space, kernel)
         solutions = self._alternate_outputs(
             space,
             target,
@@ -228,21 +234,33 @@ class MICA(MaxRuleMachine):
         fitted = self._fitted_parts(solutions)
         if linear:
             return {**fitted, "coef_": weights}
+        if share is not None and gram is not None:
+            assert kernel is not None
+            return {**fitted, **share.expansion(self, gram, weights, kernel)}
         support = np.flatnonzero(weights.any(axis=0))
         fitted["support_"] = given[support]
         if kernel is None:
             return {**fitted, "dual_coef_": np.ascontiguousarray(weights[:, support])}
         return {**fitted, **expansion_attributes(instances, weights, kernel)}
 
-    def _weighted_columns(self, instances: Any, kernel: InstanceKernel) -> Columns:
-        """Return what has weights: features, or a kernel with all instances."""
+    def _weighted_columns(
+        self, instances: Any, kernel: InstanceKernel, share: Share | None
+    ) -> tuple[Columns, NDArray[Any] | None]:
+        """Return what has weights: features, or a kernel with all instances.
+
+        Then the kernel matrix of which it is a part, if that is shared.
+        """
         if kernel.name == "linear":
-            return StoredColumns(instances)
+            return StoredColumns(instances), None
+        if share is not None:
+            shared = share.image_gram(kernel, None, lambda whole: kernel.gram(whole.instances))
+            if shared is not None:
+                return SelectedColumns(shared, share.rows), shared
         size = instances.shape[0] ** 2 * (4 if instances.dtype == np.float32 else 8)
         if size > self.cache_size * 1e6:
-            return ComputedColumns(kernel, instances)
+            return ComputedColumns(kernel, instances), None
         gram = kernel.gram(instances)
-        return StoredColumns(gram, gram)
+        return StoredColumns(gram, gram), None
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, order_tolerance=1e-6)

@@ -93,6 +93,34 @@ class StoredColumns:
         return self.columns.take(used).combine(weights[used])
 
 
+class SelectedColumns:
+    """Some rows of a symmetric matrix in memory, and the columns of the same; nothing is copied.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        The matrix.
+    index : ndarray of int of shape (n_instances,)
+        Which rows and columns.
+    """
+
+    def __init__(self, matrix: NDArray[Any], index: NDArray[np.int64]) -> None:
+        self.index, self.shape = index, (len(index), len(index))
+        self.rows = RowMatrix(matrix, index)
+
+    def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
+        """See `Columns`."""
+        block: NDArray[Any] = self.rows.matrix[np.ix_(self.index[index], self.index)]
+        return block.T
+
+    def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Columns`."""
+        used = np.flatnonzero(coef)
+        return self.rows.take(used).combine(coef[used])[self.index]
+
+    dot = combine
+
+
 @dataclass(frozen=True, eq=False)
 class ComputedColumns:
     """A kernel matrix whose entries are computed when they are needed.
@@ -211,7 +239,7 @@ class OneNormSpace:
         """See `Space`."""
         return self.columns.dot(self.columns.combine(coef) if self.linear else coef)
 
-    def solve(self, rows: Rows, start: Solution | None = None) -> OneNormSolution:
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
         """See `Space`."""
         matrix = _Rows(self.columns, rows.index, self.offsets)
         result = solve_one_norm_svm(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import BagTags, Target, one_vs_rest
-from bagwise.kernels import DIFFERENTIABLE, InstanceKernel
+from bagwise.kernels import DIFFERENTIABLE, InstanceKernel, needs_gamma
 from bagwise.solvers import (
     Certificate,
     KernelMeans,
@@ -20,7 +20,6 @@ from bagwise.solvers import (
     reduce_expansion,
     solve_expansion,
 )
-from bagwise.svm._embeddings import needs_gamma
 from bagwise.svm._expansion_machine import ExpansionMachine
 from bagwise.svm._label_mean_svm import LabelMeanSVM
 

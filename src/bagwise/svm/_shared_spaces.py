@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bagwise.solvers import rescale_alpha
 from bagwise.svm._cache import Cache, digest
+from bagwise.svm._one_norm import OneNormSpace
 from bagwise.svm._spaces import KernelSpace, Rows, Solution
 
 
@@ -32,13 +33,21 @@ class Starts:
         """Solve from the start that is given, else from an earlier solution; keep the new one."""
         if start is not None:
             return space_solve(rows, start)
-        parts = (rows.index, rows.sign, np.asarray(rows.target, np.float64))
-        group = () if rows.group is None else (rows.group,)
-        key = (self.key, digest(*parts, *group))
-        before = self.kept.find(key)
+        parts = [rows.index, rows.sign, np.asarray(rows.target, np.float64)]
+        if rows.group is not None:
+            parts.append(rows.group)
+        before = self.find(*parts)
         solution: Solution = space_solve(rows, before and _moved(before, rows, loss))
-        self.kept.put(key, replace(solution, scores=np.empty(0)))
+        self.keep(replace(solution, scores=np.empty(0)), *parts)
         return solution
+
+    def find(self, *parts: NDArray[Any]) -> Any:
+        """Return what was kept last of a problem with these parts, or None."""
+        return self.kept.find((self.key, digest(*parts)))
+
+    def keep(self, solution: Any, *parts: NDArray[Any]) -> None:
+        """Keep where the next problem with these parts is to start."""
+        self.kept.put((self.key, digest(*parts)), solution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +60,15 @@ class SelectedSpace:
         Where all instances live.
     rows : ndarray of int of shape (n_instances,)
         The instances of the selected bags.
-    index : ndarray of int
-        The bags.
+    images : ndarray of int of shape (n_instances + n_bags,)
+        These, then the means of the bags.
     starts : Starts
         Where to start.
     """
 
     space: KernelSpace
     rows: NDArray[np.int64]
-    index: NDArray[np.int64]
+    images: NDArray[np.int64]
     starts: Starts
 
     @property
@@ -70,13 +79,9 @@ class SelectedSpace:
     @cached_property
     def gram(self) -> NDArray[Any]:
         """The matrix of the selection, for methods that look into it."""
-        images = self._images[self._images < len(self.space.gram)]
+        images = self.images[self.images < len(self.space.gram)]
         chosen: NDArray[Any] = self.space.gram[np.ix_(images, images)]
         return chosen
-
-    @cached_property
-    def _images(self) -> NDArray[np.int64]:
-        return np.concatenate([self.rows, self.space.n_instances + self.index])
 
     def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
         """See `Space`."""
@@ -95,7 +100,7 @@ class SelectedSpace:
         return replace(solution, rows=rows, scores=solution.scores[self.rows])
 
     def _outside(self, rows: Rows) -> Rows:
-        return replace(rows, index=self._images[rows.index])
+        return replace(rows, index=self.images[rows.index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +113,18 @@ class StartedKernelSpace(KernelSpace):
         """See `Space`."""
         assert self.starts is not None
         return self.starts.solve(super().solve, rows, start, self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class StartedOneNormSpace(OneNormSpace):
+    """A `OneNormSpace` that starts from earlier solutions."""
+
+    starts: Starts | None = None
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        assert self.starts is not None
+        return self.starts.solve(super().solve, rows, start, "1-norm")
 
 
 def _moved(solution: Solution, rows: Rows, loss: str) -> Solution:

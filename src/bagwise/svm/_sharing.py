@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import joblib
@@ -25,10 +25,16 @@ from sklearn.base import clone
 
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags
-from bagwise.kernels import InstanceKernel
+from bagwise.kernels import InstanceKernel, resolve_gamma
 from bagwise.svm._cache import Cache, digest, size_of
 from bagwise.svm._embeddings import Embedding, expansion_attributes
-from bagwise.svm._shared_spaces import SelectedSpace, StartedKernelSpace, Starts
+from bagwise.svm._one_norm import OneNormSpace
+from bagwise.svm._shared_spaces import (
+    SelectedSpace,
+    StartedKernelSpace,
+    StartedOneNormSpace,
+    Starts,
+)
 from bagwise.svm._spaces import KernelSpace, Solution
 
 #: Parameters of machines that neither the kernel matrix nor the rows of a problem depend on.
@@ -42,15 +48,23 @@ _known: "dict[int, tuple[SharedWork, Bags, int]]" = {}  # by the id of the insta
 _number = itertools.count()  # of all bags that ever were in it
 
 
-def shared_by(bags: Bags, *, needs_bag_matrix: bool = False) -> "Share | None":
+@runtime_checkable
+class SharingMachine(Protocol):
+    """An estimator whose fits on selections of the same bags have work in common."""
+
+    def _shared_bytes(self, bags: Bags) -> int:
+        """Return the size of what a fit shares with others of the same kernel."""
+
+
+def shared_by(bags: Bags, *, room_for: SharingMachine | None = None) -> "Share | None":
     """Return what is shared by fits on these bags: None outside a search.
 
     Parameters
     ----------
     bags : Bags
         A selection of the bags of a search, or any others.
-    needs_bag_matrix : bool
-        None also if a matrix between all bags of the search is too large to keep.
+    room_for : SharingMachine, optional
+        None also if what this machine would share is too large to keep.
     """
     if not _known:
         return None
@@ -66,7 +80,9 @@ def shared_by(bags: Bags, *, needs_bag_matrix: bool = False) -> "Share | None":
     if not is_part or len(np.unique(index)) < len(index):  # a bag twice is two rows of a matrix
         return None
     share = Share(work, whole, number, index)
-    return None if needs_bag_matrix and not share.fits(len(whole), 8) else share
+    if room_for is not None and not share.fits(room_for._shared_bytes(whole)):
+        return None
+    return share
 
 
 def problem_key(model: Any) -> Hashable:
@@ -75,6 +91,22 @@ def problem_key(model: Any) -> Hashable:
     return type(model), *(
         (name, repr(value)) for name, value in parameters.items() if name not in SOLVER_PARAMETERS
     )
+
+
+def settled_gamma(gamma: Any, bags: Bags, bag_weight: NDArray[np.float64]) -> float:
+    """Return the number that a rule for ``gamma`` gives; a weight counts as a repetition."""
+    row_weight = None
+    if (bag_weight != bag_weight[0]).any():
+        row_weight = np.repeat(bag_weight, bags.sizes)
+
+    def settle() -> float:
+        return resolve_gamma(gamma, bags.instances, row_weight)
+
+    share = shared_by(bags)
+    if share is None:
+        return settle()
+    number: float = share.of_selection(("gamma", gamma, bag_weight.tobytes()), settle)
+    return number
 
 
 class SharedWork:
@@ -192,8 +224,8 @@ class Expansion:
     ----------
     number : int
         Of the bags that the matrix is about.
-    matrix : ndarray of shape (n, n)
-        The kernel between all their instances, or between all of them.
+    matrix : ndarray of shape (n, n_columns)
+        Its rows are all their instances, or all of them.
     of_bags : bool
         Which of the two.
     places : ndarray of int of shape (n_support,)
@@ -201,7 +233,7 @@ class Expansion:
     coef : ndarray of shape (n_outputs, n_support)
         Their factors.
     fitted : ndarray
-        The ``dual_coef_`` of the machine, by which to tell that it has not been fitted again.
+        A fitted attribute of the machine, by which to tell that it has not been fitted again.
     """
 
     number: int
@@ -245,6 +277,11 @@ class Share:
         before = np.cumsum(sizes) - sizes
         return np.repeat(starts - before, sizes) + np.arange(sizes.sum())
 
+    @cached_property
+    def images(self) -> NDArray[np.int64]:
+        """The instances, then the means of the bags, as rows of a matrix between all of these."""
+        return np.concatenate([self.rows, self.whole.n_instances + self.index])
+
     def of_whole(self, key: Hashable, make: Callable[[Bags], Any]) -> Any:
         """Return what is made of all bags, whatever the selection."""
         return self.work.kept.get((self.number, key), lambda: make(self.whole))
@@ -260,35 +297,83 @@ class Share:
         """Return what is made of the selection."""
         return self.work.kept.get((self.number, self.digest, key), make)
 
-    def fits(self, n_rows: int, itemsize: int) -> bool:
-        """Tell whether a square matrix may be kept."""
-        return n_rows**2 * itemsize <= self.work.n_bytes
+    def image_gram(
+        self, kernel: InstanceKernel, means: Any, make: Callable[[Bags], NDArray[Any]]
+    ) -> NDArray[Any] | None:
+        """Return the kernel matrix between the instances of all bags, and perhaps their means.
+
+        Parameters
+        ----------
+        kernel : InstanceKernel
+            The kernel.
+        means : str or None
+            Which means of bags are needed.
+        make : callable
+            Takes bags, returns the matrix.
+
+        Returns
+        -------
+        ndarray or None
+            None if the matrix is too large to keep.
+        """
+        n_images = self.whole.n_instances + (len(self.whole) if means else 0)
+        itemsize = 4 if self.whole.segments[0].dtype == np.float32 else 8
+        if not self.fits(itemsize * n_images**2):
+            return None
+        gram: NDArray[Any] = self.of_whole((kernel, means), make)
+        return gram
+
+    def fits(self, n_bytes: int) -> bool:
+        """Tell whether so much may be kept."""
+        return n_bytes <= self.work.n_bytes
 
     def remember(self, model: Any, **parts: Any) -> None:
         """Keep what the scores of a machine are made of, an `Expansion`."""
         self.work.expansions[model] = Expansion(self.number, **parts)
 
-    def scores(self, model: Any, *, of_bags: bool = False) -> NDArray[np.float64] | None:
-        """Return the sums of a machine on the instances or bags selected, if they are known."""
+    def expansion(
+        self, model: Any, gram: NDArray[Any], coef: NDArray[np.float64], kernel: InstanceKernel
+    ) -> dict[str, Any]:
+        """Return an expansion over the instances selected as attributes, and remember it."""
+        support = np.flatnonzero(coef.any(axis=0))
+        places, coef = self.rows[support], coef[:, support]
+        fitted = expansion_attributes(self.whole.instances[places], coef, kernel)
+        self.remember(
+            model, matrix=gram, of_bags=False, places=places, coef=coef,
+            fitted=fitted["dual_coef_"],
+        )  # fmt: skip
+        return {"support_": support, **fitted}
+
+    def block(self, model: Any, *, of_bags: bool = False) -> NDArray[Any] | None:
+        """Return the columns of a machine at the instances or bags selected, if they are known."""
         known = self.work.expansions.get(model)
         if known is None or (known.number, known.of_bags) != (self.number, of_bags):
             return None
-        if known.fitted is not getattr(model, "dual_coef_", None):
+        if not any(value is known.fitted for value in vars(model).values()):
             return None
         rows = self.index if of_bags else self.rows
-        block = known.matrix[np.ix_(rows, known.places)]
+        part: NDArray[Any] = known.matrix[np.ix_(rows, known.places)]
+        return part
+
+    def scores(self, model: Any, *, of_bags: bool = False) -> NDArray[np.float64] | None:
+        """Return the sums of a machine on the instances or bags selected, if they are known."""
+        block = self.block(model, of_bags=of_bags)
+        if block is None:
+            return None
+        coef = self.work.expansions[model].coef
         # Here one BLAS thread: those of a pool would go on spinning beside the next solver.
-        [scores] = ordered_map(lambda coef: block @ coef.T, [known.coef], n_threads=1)
+        [scores] = ordered_map(lambda coef: block @ coef.T, [coef], n_threads=1)
         return np.asarray(scores, np.float64)
 
     def starts(self, key: Hashable) -> Starts:
         """Return the solutions that were found on this selection, with a kernel of this name."""
         return Starts(self.work.starts, (self.number, self.digest, key))
 
-    def started(self, space: KernelSpace, key: Hashable) -> StartedKernelSpace:
+    def started(self, space: KernelSpace | OneNormSpace, key: Hashable) -> Any:
         """Return the space, one that starts from earlier solutions."""
+        kind = StartedKernelSpace if isinstance(space, KernelSpace) else StartedOneNormSpace
         parts = {field.name: getattr(space, field.name) for field in fields(space)}
-        return StartedKernelSpace(**parts, starts=self.starts(key))
+        return kind(**parts, starts=self.starts(key))
 
 
 def embed_shared(
@@ -316,31 +401,24 @@ def embed_shared(
     make : callable
         Takes bags and the memory for a matrix, returns their embedding.
     """
-    whole = share.whole
+    whole, gram = share.whole, None
     key: tuple[Hashable, ...] = (kernel, means)
-    single = whole.segments[0].dtype == np.float32
-    n_images = whole.n_instances + (len(whole) if means else 0)
-    is_exact = kernel.name != "linear" and model.approx is None
-    if not (is_exact and share.fits(n_images, 4 if single else 8)):
+    if kernel.name != "linear" and model.approx is None:
+        gram = share.image_gram(
+            kernel, means, lambda whole: _gram(make(whole, int(share.work.n_bytes)))
+        )
+    if gram is None:
         embedding = make(whole[share.index], int(model.cache_size * 1e6))
         if not isinstance(embedding.space, KernelSpace):  # its solver gains nothing from a start
             return embedding
         return replace(embedding, space=share.started(embedding.space, key))
-    gram = share.of_whole(key, lambda whole: _gram(make(whole, int(share.work.n_bytes))))
     space = KernelSpace(gram, whole.n_instances, **solver)
-    selected = SelectedSpace(space, share.rows, share.index, share.starts(key))
+    selected = SelectedSpace(space, share.rows, share.images, share.starts(key))
     sizes = whole.sizes[share.index]
 
     def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
         coef = np.array([solution.instance_coef(sizes) for solution in solutions])
-        support = np.flatnonzero(coef.any(axis=0))
-        places, coef = share.rows[support], coef[:, support]
-        fitted = expansion_attributes(whole.instances[places], coef, kernel)
-        share.remember(
-            model, matrix=gram, of_bags=False, places=places, coef=coef,
-            fitted=fitted["dual_coef_"],
-        )  # fmt: skip
-        return {"support_": support, **fitted}
+        return share.expansion(model, gram, coef, kernel)
 
     return Embedding(selected, attributes)
 

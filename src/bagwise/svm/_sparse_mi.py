@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
-from bagwise.kernels import DIFFERENTIABLE
+from bagwise.kernels import DIFFERENTIABLE, needs_gamma
 from bagwise.solvers import ExpansionResult, KernelMeans, minimize_expansion, solve_expansion
-from bagwise.svm._embeddings import needs_gamma
 from bagwise.svm._expansion_machine import ExpansionMachine
 from bagwise.svm._starts import cluster_centres, drawn_instances, typical_length
 

@@ -45,6 +45,11 @@ class StatisticMachine(BagRowMachine):
             return vectors(bags)
         return share.of_each(("statistic", self.statistic), vectors)
 
+    def _shared_bytes(self, bags: Bags) -> int:
+        """See `SharingMachine`: a matrix between all bags, and their statistics."""
+        statistics = bags.segments[0].dtype.itemsize * 2 * len(bags) * bags.n_features
+        return super()._shared_bytes(bags) + int(statistics)
+
     def __bagwise_tags__(self) -> BagTags:
         # With one instance the vector is the instance, perhaps twice: sums over its entries double,
         # and so does the number that a rule for gamma divides by.

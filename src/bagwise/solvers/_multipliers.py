@@ -1,0 +1,55 @@
+"""Multipliers of rows with two signs: balanced, moved to other costs, and their intercept."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise.solvers._checks import checked_array
+
+
+def balanced(alpha: NDArray[np.float64], sign: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale the heavier sign down until both signs weigh the same."""
+    above = np.maximum(sign, 0.0)
+    positive, negative = float(alpha @ above), float(alpha @ (above - sign))
+    if positive == negative:
+        return alpha
+    heavier = sign == (1.0 if positive > negative else -1.0)
+    return np.where(heavier, alpha * (min(positive, negative) / max(positive, negative)), alpha)
+
+
+def rescale_alpha(
+    alpha: ArrayLike, cost_from: ArrayLike, cost_to: ArrayLike
+) -> NDArray[np.float64]:
+    """Turn the solution for some costs into a start for others, for the hinge.
+
+    Rows at a bound stay at that bound; the others are clipped to the new box.
+
+    Parameters
+    ----------
+    alpha : array-like of shape (n,)
+        The solution for ``cost_from``.
+    cost_from, cost_to : array-like of shape (n,) or float
+        The costs that it belongs to, and those that it is to serve.
+    """
+    values = checked_array("rescale_alpha", "alpha", alpha, (None,))
+    before, after = (
+        checked_array("rescale_alpha", name, cost, values.shape, spread=True)
+        for name, cost in (("cost_from", cost_from), ("cost_to", cost_to))
+    )
+    return np.where((values >= before) & (before > 0.0), after, np.minimum(values, after))
+
+
+def intercept_between(
+    values: NDArray[np.float64], free: NDArray[np.bool_], interval: tuple[float, float]
+) -> float:
+    """Return the mean of ``values`` over the free rows or, without any, the middle of an interval.
+
+    These are the intercepts that multipliers leave possible. Of an interval with one end it is that
+    end, without an end 0.
+    """
+    return float(values[free].mean()) if free.any() else middle(interval)
+
+
+def middle(interval: tuple[float, float]) -> float:
+    """Return the middle of an interval, its only end, or 0."""
+    ends = [float(end) for end in interval if not np.isinf(end)]
+    return sum(ends) / len(ends) if ends else 0.0

@@ -1,0 +1,193 @@
+"""Every public solver refuses bad input with an error that names it and the parameter."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import bagwise.solvers as solvers
+from bagwise import Bags
+from bagwise.bags import BagSource
+from bagwise.kernels import InstanceKernel
+from bagwise.solvers import Cut, KernelMeans, SimplexDualInner
+from bagwise.solvers._gram_source import ArrayGram
+
+X = np.random.default_rng(0).normal(size=(6, 2))
+GRAM = X @ X.T + np.eye(6)
+SIGN = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+BAGS = Bags(X, [0, 2, 3, 6])
+SOURCE = BagSource(BAGS)
+MEANS = KernelMeans(BAGS, InstanceKernel("rbf", gamma=0.5), 2)
+HALVES = {"sign": SIGN, "group": np.arange(6) // 2 * 2 + (SIGN > 0), "cap": np.ones(6)}
+PROBLEM = solvers.AssignmentProblem(
+    instances=np.eye(4), cross=np.zeros((4, 1)), fixed=np.eye(1), offsets=np.array([0, 2, 4])
+)
+
+
+class _Images:
+    """Rows of which products are asked for."""
+
+    n = 6
+
+    def gram(self, few):
+        return GRAM[np.ix_(few, few)]
+
+    def combine(self, few, beta):
+        return np.empty(0), GRAM[:, few] @ beta
+
+
+class _Square:
+    """The function x ** 2, above itself."""
+
+    def value(self, x):
+        return x * x
+
+    def majorize(self, x):
+        return x
+
+    def minimize(self, surrogate, x, tol):
+        return 0.5 * x
+
+
+def _loss(w):
+    return Cut(slope=np.zeros(2), offset=0.5, value=0.5)
+
+
+#: What each function accepts.
+GOOD = {
+    "cluster_instances_by_cccp": {"source": SOURCE, "start": np.eye(2), "direction": [1.0, 0.0]},
+    "cluster_instances_by_cuts": {"source": SOURCE, "start": np.eye(2), "direction": [1.0, 0.0]},
+    "generate_assignments": {
+        "problem": PROBLEM,
+        "inner": SimplexDualInner(np.array([1.0, 1.0, -1.0]), np.full(3, 0.5)),
+        "rng": np.random.default_rng(0),
+    },
+    "majorize_minimize": {"problem": _Square(), "x0": 1.0},
+    "minimize_by_cuts": {"loss": _loss, "n_weights": 2, "start": [_loss(None)]},
+    "minimize_expansion": {
+        "source": MEANS, "Z0": X[:2], "sign": SIGN[:3, None], "cost": np.ones((3, 1))
+    },
+    "minimize_squared_hinge": {"A": X, "sign": SIGN, "cost": 1.0, "w0": [0.0, 0.0]},
+    "reduce_expansion": {
+        "kernel": InstanceKernel("rbf", gamma=0.5), "X": X, "coef": np.ones((1, 6)), "n_vectors": 2
+    },
+    "rescale_alpha": {"alpha": np.ones(6), "cost_from": 1.0, "cost_to": 2.0},
+    "search_bag_margin": {"source": SOURCE, "starts": np.eye(2)[None], "direction": [1.0, 0.0]},
+    "solve_bag_margin": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
+    "solve_bag_margin_by_cuts": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
+    "solve_expansion": {
+        "source": MEANS, "Z": X[:2], "sign": SIGN[:3, None], "cost": np.ones((3, 1))
+    },
+    "solve_grouped_svm_by_blocks": {"source": ArrayGram(GRAM), **HALVES},
+    "solve_grouped_svm_dual": {"gram": GRAM, **HALVES},
+    "solve_grouped_svm_on_images": {"images": _Images(), **HALVES},
+    "solve_k_means": {"source": SOURCE, "start": X[:2]},
+    "solve_k_medoids": {"distance": np.abs(X[:, :1] - X[:, 0]), "n_clusters": 2},
+    "solve_linear_grouped_svm": {"instances": X, **HALVES},
+    "solve_linear_program": {"c": [1.0, 1.0], "A_ub": -np.eye(2), "b_ub": [-1.0, -1.0]},
+    "solve_linear_svm_dual": {"instances": X, "sign": SIGN, "cost": 1.0},
+    "solve_one_norm_svm": {"A": X, "sign": SIGN, "cost": 1.0},
+    "solve_qp": {"P": np.eye(2), "q": [1.0, 1.0], "A_ub": np.eye(2), "b_ub": [1.0, 1.0]},
+    "solve_simplex_dual": {"gram": GRAM, "sign": SIGN, "ridge": 1.0},
+    "solve_svm_dual": {"gram": GRAM, "sign": SIGN, "cost": 1.0},
+}  # fmt: skip
+
+#: What no function accepts, by the name of the parameter.
+BAD = {
+    "tol": [np.nan, -1.0],
+    "eps": [np.nan, -1.0],
+    "inner_tol": [np.nan],
+    "max_iter": [-1],
+    "max_cuts": [0],
+    "max_rounds": [0],
+    "inner_max_iter": [0],
+    "n_clusters": [0],
+    "n_weights": [0],
+    "n_vectors": [0],
+    "C": [0.0, -1.0, np.nan, np.inf],
+    "length": [0.0, np.nan],
+    "balance": [-1.0, np.nan],
+    "direction": [np.ones(3), [np.nan, 1.0]],
+    "sign": [np.ones(5), np.zeros(6), np.full(6, np.nan)],
+    "cost": [-1.0, np.nan, np.inf, np.ones(5)],
+    "cost_from": [np.nan, np.ones(5)],
+    "cost_to": [np.nan, np.ones(5)],
+    "cap": [-1.0, np.nan, np.ones((6, 1))],
+    "group": [np.zeros(5, int), np.full(6, -1), np.zeros(6)],
+    "target": [np.nan, np.ones(5)],
+    "ridge": [0.0, np.nan, np.ones(5)],
+    "penalty": [0.0, np.nan, np.ones(5)],
+    "weight": [-1.0, np.nan, np.ones(5)],
+    "alpha": [np.full(6, np.nan), np.ones((6, 1))],
+    "alpha0": [np.ones(5), np.full(6, np.nan)],
+    "x0": [np.ones(5), np.full(6, np.nan)],
+    "w0": [np.ones(3), [np.nan, 0.0]],
+    "intercept0": [np.nan],
+    "cluster": [[0, 1], [0, 5] * 3],
+    "quadratic": [np.eye(3), np.full((2, 2), np.nan)],
+    "gram": [np.ones((6, 5)), np.full((6, 6), np.nan)],
+    "instances": [np.full((6, 2), np.nan), sp.csr_array(np.full((6, 2), np.inf)), np.ones(6)],
+    "rows": [[0, 1, 2, 3, 4, 6], [0.5] * 6],
+    "A": [np.full((6, 2), np.nan)],
+    "c": [[1.0, np.nan], np.eye(2)],
+    "q": [[1.0, np.nan], np.eye(2)],
+    "P": [np.eye(3), np.full((2, 2), np.nan)],
+    "A_ub": [np.eye(3), np.full((2, 2), np.nan)],
+    "lower": [np.nan, np.zeros(3)],
+    "upper": [np.nan, np.zeros(3)],
+    "coef": [np.ones(5), np.full(6, np.nan)],
+    "distance": [np.ones((6, 5)), np.full((6, 6), np.nan)],
+    "Z": [np.ones(2), np.full((2, 2), np.nan)],
+    "Z0": [np.ones(2), np.full((2, 2), np.nan)],
+    "start": [np.ones((2, 3)), np.full((2, 2), np.nan)],
+    "starts": [np.ones((2, 2)), np.full((1, 2, 2), np.nan)],
+}
+#: Other words for a parameter, and what means something else to a function.
+WORDS = {"A": "instances", "distance": "distances|matrix"}
+OTHER = {
+    ("generate_assignments", "start"),
+    ("majorize_minimize", "x0"),
+    ("minimize_by_cuts", "start"),
+    ("solve_one_norm_svm", "start"),
+}
+
+
+def _cases():
+    for name in GOOD:
+        parameters = inspect.signature(getattr(solvers, name)).parameters
+        for parameter in parameters:
+            if (name, parameter) not in OTHER:
+                for k, value in enumerate(BAD.get(parameter, [])):
+                    yield pytest.param(name, parameter, value, id=f"{name}-{parameter}-{k}")
+
+
+def test_all_public_functions_are_here():
+    public = {name for name in solvers.__all__ if inspect.isfunction(getattr(solvers, name))}
+    assert public - {"balance_direction"} == set(GOOD)
+
+
+@pytest.mark.parametrize("name", sorted(GOOD))
+def test_good_input_is_accepted(name):
+    getattr(solvers, name)(**GOOD[name])
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), list(_cases()))
+def test_errors_name_function_and_parameter(name, parameter, value):
+    arguments = GOOD[name] | {parameter: value}
+    if parameter == "balance":
+        arguments["direction"] = [1.0, 0.0]
+    word = f"{parameter}|{WORDS[parameter]}" if parameter in WORDS else parameter
+    with pytest.raises(ValueError, match=rf"\b({word})\b") as caught, np.errstate(all="ignore"):
+        getattr(solvers, name)(**arguments)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("slope", "offset"), [([0.0] * 3, 0.0), ([np.nan, 0.0], 0.0), ([0.0, 0.0], np.inf)],
+    ids=["short", "slope", "offset"],
+)  # fmt: skip
+def test_planes_to_start_from_are_checked(slope, offset):
+    cut = Cut(slope=np.array(slope), offset=offset, value=0.0)
+    with pytest.raises(ValueError, match=r"minimize_by_cuts: the (slope|offset) of a cut in start"):
+        solvers.minimize_by_cuts(_loss, 2, start=[cut])
