@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +32,12 @@ OURS = {"MISVM": {"negative_slack": "bag"}}
 
 
 def fit_bagwise(method, bags, y):
-    from bagwise import Bags, all_estimators
+    from bagwise import Bags
 
     together = Bags.from_list(bags)
     params = {"C": C, "gamma": 1.0 / bags[0].shape[1]}
-    model = dict(all_estimators())[method](**params, **OURS.get(method, {}))
+    home = import_module("bagwise.embedding" if method == "MILES" else "bagwise.svm")
+    model = getattr(home, method)(**params, **OURS.get(method, {}))
 
     def fit():
         model.fit(together, y)

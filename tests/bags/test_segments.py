@@ -20,6 +20,7 @@ from bagwise.bags import (
     segment_max,
     segment_mean,
     segment_min,
+    segment_rows,
     segment_scatter,
     segment_softmax,
     segment_sum,
@@ -469,3 +470,15 @@ def test_inputs_are_left_alone():
     for array, copied in zip((values, starts, stops), before, strict=True):
         np.testing.assert_array_equal(array, copied)
         assert array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("starts", "stops"), [([4, 0], [6, 3]), ([0, 2, 2], [2, 2, 7]), ([5], [5]), ([], [])]
+)
+def test_the_rows_of_bags(starts, stops):
+    expected = [
+        row for start, stop in zip(starts, stops, strict=True) for row in range(start, stop)
+    ]
+    rows = segment_rows(np.array(starts, np.int64), np.array(stops, np.int64))
+    assert rows.dtype == np.int64
+    assert rows.tolist() == expected

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import type_of_target
 
 from bagwise.base import Target
-from bagwise.base._target import class_weighted, encode_target
+from bagwise.base._target import _kind, class_weighted, encode_target
 
 
 class Learner:
@@ -36,6 +37,27 @@ def test_two_classes_are_one_problem(y, classes):
     assert target.codes.tolist() == [classes.index(label) for label in y]
     assert target.n_outputs == 1
     assert not target.is_multilabel
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([4, 4]),
+        np.array([7, -3, 7]),
+        np.array([0, 255, 0], np.uint8),
+        np.array([-128, 127, -128], np.int8),
+        np.array([0, 2, 1, 0]),
+        np.array([0, 1], bool),
+        np.array([0.0, 0.5, 1.0]),
+        np.array([[0, 1], [1, 1]]),
+        np.array([[0], [1]]),
+        np.array([], np.int64),
+        [0, 1, 0],
+    ],
+    ids=repr,
+)
+def test_types_of_targets_are_those_of_scikit_learn(y):
+    assert _kind(y) == type_of_target(y)
 
 
 def test_three_classes_are_three_problems():

@@ -211,10 +211,11 @@ SHARING = {  # estimator, whether a matrix, whether solutions
         for name, cls in CLASSIFIERS
     },
     "edges": (MIGraphSVM(graph="edges"), True, True),
+    "linear edges": (MIGraphSVM(graph="edges", kernel="linear"), True, True),
     "key instances, with numbers of their own": (InsKISVM(random_state=0), True, False),
-    "linear": (SIL(kernel="linear"), False, False),
+    "linear": (SIL(kernel="linear"), False, True),
     "linear MICA": (MICA(kernel="linear"), False, False),
-    "low rank": (SIL(approx="cholesky", rank=8), False, False),
+    "low rank": (SIL(approx="cholesky", rank=8), False, True),
 }
 
 
@@ -379,6 +380,16 @@ def test_pipelines(toy, machine, cache_size):
     search, _ = both(pipeline, grid, bags, y, cache_size=cache_size)
     assert search.best_estimator_.memory is None
     assert isinstance(search.best_estimator_["scale"], InstanceTransformer)
+
+
+def test_estimators_in_the_grid_stay_what_they_are(toy):
+    bags, y = toy
+    machines = [SIL(), MICA(), BagKISVM(random_state=0), MILES()]
+    before = [str(machine.get_params()) for machine in machines]
+    pipeline = Pipeline([("svm", SIL())])
+    grid = [{"svm": machines, "svm__C": C, "svm__gamma": [0.1]}, {"svm": machines}]
+    both(pipeline, grid, bags, y)
+    assert [str(machine.get_params()) for machine in machines] == before
 
 
 def test_steps_that_cannot_be_shared(toy, monkeypatch):
@@ -578,12 +589,11 @@ def test_one_matrix_and_one_transformation_for_each_fold(toy, monkeypatch, cache
 
 def test_solutions_at_lower_costs_are_where_the_next_fit_starts(toy, monkeypatch):
     bags, y = toy
-    moves = count_calls(monkeypatch, shared_spaces, "_moved")
+    moves = count_calls(monkeypatch, shared_spaces, "_rescaled")
     grid = {"C": [10.0, 0.1, 1.0]}
     BagGridSearchCV(SIL(gamma=0.5), grid, cv=CV, refit=False).fit(bags, y)
     assert len(moves) == 2 * 3
-    for before, rows, loss in moves:
-        assert loss == "hinge"
+    for before, rows in moves:
         np.testing.assert_allclose(rows.cost, 10.0 * before.rows.cost)
 
 
@@ -677,6 +687,9 @@ def test_fits_that_fail(toy):
         BagGridSearchCV(SIL(), {"C": [1.0, -1.0]}, error_score="raise").fit(bags, y)
     with pytest.raises(ValueError, match=r"fits failed"):
         BagGridSearchCV(SIL(), {"C": [-1.0]}).fit(bags, y)
+    both(EDGES, {"max_edges": [3, "all"]}, bags, y)
+    with pytest.raises(ValueError, match="No fits were performed"):
+        BagGridSearchCV(SIL(), []).fit(bags, y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")

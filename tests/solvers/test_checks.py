@@ -191,3 +191,9 @@ def test_planes_to_start_from_are_checked(slope, offset):
     cut = Cut(slope=np.array(slope), offset=offset, value=0.0)
     with pytest.raises(ValueError, match=r"minimize_by_cuts: the (slope|offset) of a cut in start"):
         solvers.minimize_by_cuts(_loss, 2, start=[cut])
+
+
+def test_groups_of_no_rows_are_refused():
+    nothing = {"sign": np.zeros(0), "group": np.zeros(0, int), "cap": 1.0}
+    with pytest.raises(ValueError, match="solve_linear_grouped_svm needs at least one row"):
+        solvers.solve_linear_grouped_svm(np.zeros((0, 2)), **nothing)

@@ -81,3 +81,27 @@ def test_precision_and_order_of_bags_hardly_matter():
     np.testing.assert_allclose(solve_k_means(BagSource(shuffled), X[:4]).x, expected, atol=1e-10)
     single = solve_k_means(_source(X.astype(np.float32)), X[:4]).x
     np.testing.assert_allclose(single, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_instances_far_from_zero_keep_their_digits(dtype):
+    X = np.round(64.0 * _instances()) / 64.0  # exact in both precisions, there and here
+    far = 2.0**12 if dtype == np.float32 else 2.0**30
+    here = solve_k_means(_source(X), X[:4], tol=0.0, max_iter=100)
+    there = solve_k_means(_source((X + far).astype(dtype)), X[:4] + far, tol=0.0, max_iter=100)
+    assert there.status is Status.CONVERGED
+    np.testing.assert_allclose(there.x - far, here.x, atol=1e-6)
+    np.testing.assert_allclose(there.objective, here.objective, rtol=1e-5)
+    assert all(new <= old * (1.0 + 1e-6) for old, new in pairwise(there.history))
+
+
+def test_more_centres_than_instances_end_on_the_instances():
+    X = _instances(n=5)
+    result = solve_k_means(_source(X), np.concatenate([X, X, X + 1e-3]), tol=0.0)
+    np.testing.assert_allclose(result.x[:5], X, atol=1e-12)
+    assert 0.0 <= result.objective < 1e-12
+
+
+def test_no_centre_is_refused():
+    with pytest.raises(ValueError, match="rows of start of solve_k_means must be at least 1"):
+        solve_k_means(_source(_instances()), np.zeros((0, 3)))

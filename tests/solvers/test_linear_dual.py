@@ -312,6 +312,35 @@ def test_a_start_without_rows_at_a_bound_is_not_taken_for_one_at_other_costs(see
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scale", [1e160, 1e308])
+def test_a_start_whose_square_overflows_is_no_start(scale, loss, intercept):
+    p = _problem(n=40, d=3)
+    options = {"loss": loss, "intercept": intercept}
+    cold, warm = (_solve(p, alpha0=start, **options) for start in (None, np.full(40, scale)))
+    assert warm.status is Status.CONVERGED
+    np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, 1e-12, 1e-6])
+def test_a_start_that_says_next_to_nothing_does_not_lead_astray(size):
+    """Where classes overlap, no row is left in the band once the steps are long."""
+    p = _problem(n=4500, d=5, shift=0.05)
+    start = size * np.random.default_rng(1).random(4500)
+    cold, warm = (_solve(p, alpha0=alpha) for alpha in (None, start))
+    assert warm.status is Status.CONVERGED
+    np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_tolerance_of_zero_is_met_as_well_as_rounding_lets(loss):
+    p = _problem()
+    exact = _solve(p, loss=loss, tol=0.0)
+    assert exact.residual < 1e-9
+    np.testing.assert_allclose(exact.objective, _solve(p, loss=loss).objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_descent_starts_with_the_intercept_of_its_start(descent_first, intercept):
     """One that is penalised is the sum of the signed multipliers, after these were clipped too."""
     p = _problem(n=300, d=60)
@@ -322,6 +351,15 @@ def test_descent_starts_with_the_intercept_of_its_start(descent_first, intercept
     assert warm.n_iter <= cold.n_iter
 
 
+@pytest.mark.parametrize("cost", [1e3, 1e5])
+def test_slow_sweeps_over_sparse_rows_leave_iterations_to_newton_steps(monkeypatch, cost):
+    monkeypatch.setattr(linear_dual, "_MANY_FEATURES", 60)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, 80), density=0.05, rng=rng, format="csr")
+    sign = np.where(X @ rng.normal(size=80) + 0.3 * rng.normal(size=400) > 0.0, 1.0, -1.0)
+    assert solve_linear_svm_dual(X, sign, cost, max_iter=450).status is Status.CONVERGED
+
+
 GRID = (0.1, 0.2, 0.4, 0.8)
 
 
@@ -329,11 +367,8 @@ GRID = (0.1, 0.2, 0.4, 0.8)
 @pytest.mark.parametrize("intercept", ["free", "penalized"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_a_start_from_the_neighbour_saves_passes(passes, monkeypatch, kind, loss, intercept, order):
+def test_a_start_from_the_neighbour_saves_passes(passes, kind, loss, intercept, order):
     p = _problem(n=6000, d=20)
-    if kind == "many features":
-        p = _problem(n=300, d=60)
-        monkeypatch.setattr(linear_dual, "_MANY_FEATURES", 60)
     if kind == "csr":
         p = p._replace(X=sp.csr_array(np.where(np.abs(p.X) > 0.7, p.X, 0.0)))
     cold, warm, before = 0, 0, None

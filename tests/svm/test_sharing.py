@@ -92,6 +92,32 @@ def test_fits_are_those_without_it(toy, model, is_sparse):
                 np.testing.assert_array_equal(shared.support_, plain.support_)
 
 
+ALIKE = [  # one parameter of each differs from one of those above
+    MICA(gamma=0.2),
+    InsKISVM(bias=0.5, random_state=0),
+    BagKISVM(random_state=0),
+    MIGraphSVM(graph="edges", edge_gamma=9.0),
+    MIGraphSVM(graph="edges", max_edges=1),
+    MIGraphSVM(graph="edges", threshold=0.8),
+    MIGraphSVM(graph="edges", include_self_pairs=False),
+    MIGraphSVM(graph="edges", kernel="poly"),
+    MILES(gamma=0.2),
+]
+
+
+def test_machines_are_not_mistaken_for_each_other(toy):
+    bags, y = toy
+    before = []
+    with SharedWork(bags, 1e8) as work:
+        for model in (*MODELS, *ALIKE):
+            shared = clone(model).fit(work.bags, y).decision_function(work.bags)
+            scores = clone(model).fit(bags, y).decision_function(bags)
+            np.testing.assert_allclose(shared, scores, atol=1e-5, err_msg=short(model))
+            if model in ALIKE:
+                assert all(np.abs(scores - others).max() > 1e-3 for others in before)
+            before.append(scores)
+
+
 def test_only_its_own_bags_are_known(toy):
     bags, _ = toy
     with SharedWork(bags, 1e8) as work:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise.bags import _build, _matrix
 from bagwise.bags._files import FileSlice, pack_array, pack_matrix, unpack_array, unpack_matrix
 from bagwise.bags._matrix import Matrix, read_only
+from bagwise.bags._segments import segment_rows
 from bagwise.exceptions import InvalidBagsError
 
 
@@ -532,9 +533,7 @@ class Bags:
 
     def _row_index(self) -> NDArray[np.int64]:
         """Row of the base for each instance of this selection."""
-        sizes = self.sizes
-        shift = self._starts - _build.offsets_of(sizes)[:-1]
-        return np.repeat(shift, sizes) + np.arange(sizes.sum())
+        return segment_rows(self._starts, self._stops)
 
     # ------------------------------------------------------------------------------ selection
 

@@ -203,6 +203,26 @@ def segment_scatter(
     return rows[:, 0] if is_vector else rows
 
 
+def segment_rows(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the rows of all bags, bag after bag.
+
+    Parameters
+    ----------
+    starts, stops : ndarray of int of shape (n_bags,)
+        First row of each bag and the row behind its last.
+
+    Examples
+    --------
+    >>> segment_rows(np.array([4, 0]), np.array([6, 3]))
+    array([4, 5, 0, 1, 2])
+    """
+    sizes = stops - starts
+    ends = np.cumsum(sizes)
+    rows: NDArray[np.int64] = np.repeat(stops - ends, sizes)
+    rows += np.arange(len(rows))
+    return rows
+
+
 def scan_max(
     instances: Matrix | ArrayLike,
     coef: ArrayLike,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint
+from bagwise.bags import segment_rows
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import Matrix, common_dtype, slices
 
@@ -156,5 +157,4 @@ class ImageSource:
         starts = np.where(is_mean, self.offsets[bags], images)
         lengths = np.where(is_mean, self.offsets[bags + 1] - self.offsets[bags], 1)
         bounds = np.concatenate([[0], np.cumsum(lengths)])
-        rows = np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])
-        return rows, bounds
+        return segment_rows(starts, starts + lengths), bounds

@@ -38,14 +38,14 @@ class BagGridSearchCV(GridSearchCV):
     * what a transformer in front makes of the bags, and the matrix that follows, is computed once
       for each fold; so is a matrix whose ``gamma`` is a rule like ``"scale"``, for it depends on
       the training bags;
-    * values of ``C`` are visited from below, and each convex problem on such a matrix (of a method
-      that alternates: the first one) starts from the solution at the last ``C``.
+    * values of ``C`` are visited from below, and each convex problem (of a method that alternates:
+      the first one) starts from the solution at the last ``C``.
 
-    There is no matrix to share with ``approx`` and, except in `InsKISVM` and `BagKISVM`, with the
-    linear kernel, nor in `SparseMI`, `ReducedSetSVM` and `RandomSetSVM`: these only share what
-    transformers make. `RegSVM` shares the matrix but no solutions. `InsKISVM` and `BagKISVM` start
-    from the assignments at the last ``C`` only without a ``random_state``: where they end depends
-    on the start a little, as it does on random numbers.
+    With ``approx`` and with the linear kernel there is no matrix to share, but `InsKISVM`,
+    `BagKISVM` and ``MIGraphSVM(graph="edges")`` have one with the linear kernel too. `RegSVM`
+    shares the matrix but no solutions; ``MICA(kernel="linear")``, `SparseMI`, `ReducedSetSVM` and
+    `RandomSetSVM` only share what transformers make. `InsKISVM` and `BagKISVM` start from the assignments at the last ``C`` only without a
+    ``random_state``: where they end depends on the start a little, as it does on random numbers.
 
     Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators, plain
     matrices, ``kernel="precomputed"``, a callable kernel that is not a plain function, and matrices
@@ -289,7 +289,7 @@ class _SharedSearch:
         self.order = _kernel_by_kernel(candidates)
         self.waves: list[tuple[int, int]] = []
         variants = _variants(self.estimator, candidates)
-        fold_bytes = max(map(self._fold_bytes, variants))
+        fold_bytes = max(map(self._fold_bytes, variants), default=_SMALL_THINGS)
         if not any(map(_differs_by_fold, variants)):
             self.work.expect(fold_bytes)
         elif n_splits is not None:
@@ -365,8 +365,8 @@ def _machine(estimator: Any) -> Any:
 
 
 def _variants(estimator: Any, candidates: Iterable[dict[str, Any]]) -> list[Any]:
-    """Return the estimator as each candidate sets it."""
-    return [clone(estimator).set_params(**candidate) for candidate in candidates]
+    """Return the estimator as each candidate sets it; estimators in the grid stay what they are."""
+    return [clone(estimator).set_params(**clone(candidate, safe=False)) for candidate in candidates]
 
 
 def _differs_by_fold(estimator: Any) -> bool:

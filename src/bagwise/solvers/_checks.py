@@ -132,6 +132,9 @@ def checked_groups(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the group of each row, and the cap of each group; one cap stands for all."""
     groups, caps = np.asarray(group), np.array(cap, np.float64)
+    if not n:
+        msg = f"{solver} needs at least one row. Got none."
+        raise ValueError(msg)
     if groups.shape != (n,) or groups.dtype.kind not in "iu":
         msg = (
             f"{solver}: group must hold one integer for each of the {n} rows. "

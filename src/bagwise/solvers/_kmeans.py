@@ -60,9 +60,17 @@ def solve_k_means(
         msg = f"{name}: weight must not be negative. Got {weights.min()}."
         raise ValueError(msg)
     n = len(centres)
+    check_at_least(name, "the number of rows of start", n, 1)
+    middle = np.zeros(bags.n_features, bags.dtype)
+    if not bags.is_sparse:  # about 0, squares of instances far from there would be all rounding
+        whole = source.reduce(lambda chunk: weights[chunk.rows] @ chunk.instances)
+        middle = (whole / (weights.sum() or 1.0)).astype(bags.dtype)
+
+    def about_middle(chunk: Chunk) -> Any:
+        return chunk.instances if bags.is_sparse else chunk.instances - middle
 
     def sums(chunk: Chunk, Z: NDArray[np.float64]) -> tuple[Any, Any]:
-        rows, share = chunk.instances, weights[chunk.rows]
+        rows, share = about_middle(chunk), weights[chunk.rows]
         products = rows @ Z.T.astype(rows.dtype)
         label = (np.square(Z).sum(axis=1) - 2.0 * products).argmin(axis=1)
         shape = (len(label), n)
@@ -72,23 +80,23 @@ def solve_k_means(
         return total, np.bincount(label, share, n)
 
     def squares(chunk: Chunk) -> float:
-        rows = chunk.instances
+        rows = about_middle(chunk)
         values = rows.data if sp.issparse(rows) else rows
         lengths = np.square(values, dtype=np.float64)
         if sp.issparse(rows):
             lengths = sp.csr_array((lengths, rows.indices, rows.indptr), shape=rows.shape)
         return float(weights[chunk.rows] @ lengths.sum(axis=1))
 
-    about_zero = source.reduce(squares)
+    about_all = source.reduce(squares)
     status, history, residual = Status.MAX_ITER, [], np.inf
     for _ in range(max_iter):
-        total, mass = source.reduce(sums, centres)
+        total, mass = source.reduce(sums, centres - middle)
         filled = mass > 0
         means = total / np.where(filled, mass, 1.0)[:, None]
-        moved = np.where(filled[:, None], means - centres, 0.0)
-        centres = centres + moved
-        history.append(about_zero - float(mass @ np.square(means).sum(axis=1)))
-        step = float(np.square(moved).sum())
+        before, centres = centres, np.where(filled[:, None], means + middle, centres)
+        between = float(mass @ np.square(means).sum(axis=1))
+        history.append(max(0.0, about_all - between))
+        step = float(np.square(centres - before).sum())
         scatter = float(np.square(centres - centres.mean(axis=0)).sum())
         residual = step / scatter if scatter > 0.0 else (np.inf if step > 0.0 else 0.0)
         if step <= tol * scatter:

@@ -30,6 +30,8 @@ _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
 _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equations
 _REACH = 4.0  # bands by which the rows of a warm start may move before others are looked at
+_LEAST_TOL = 1e-14  # a violation that is as good as none
+_PATIENCE = 100  # most sweeps in which the violation should halve
 _SWEEPS = 500  # most sweeps of coordinate descent before Newton steps take over
 
 
@@ -182,10 +184,11 @@ class _Search:
         problem, matrix = self.problem, self.problem.matrix
         start = None
         if alpha0 is not None:
-            point = problem.point(problem.feasible(alpha0))
-            if point.residual <= self.tol:
-                return point
-            start = self._moved(alpha0, point)
+            with np.errstate(all="ignore"):  # its square may be too large for a number
+                point = problem.point(problem.feasible(alpha0))
+                if np.isfinite(point.primal - point.dual) and point.residual <= self.tol:
+                    return point
+                start = self._moved(alpha0, point)
         if self._is_wide():
             point = self._pair_steps(start)
         elif min(matrix.d, matrix.n) >= _MANY_FEATURES:
@@ -209,7 +212,7 @@ class _Search:
         return self._sharpen(point.w, point.b, point.z, point.alpha, weight, reach)
 
     def _moved(self, alpha0: NDArray[np.float64], point: LinearPoint) -> LinearPoint | None:
-        """Return a start, unless to start from nothing is better; ``point`` is of ``alpha0``.
+        """Return a start, unless nothing is as good a start; ``point`` is of ``alpha0``.
 
         Rows at one and the same share of their costs that fall short of their targets were at the
         bounds of another problem, with costs smaller or larger by a factor. The weights of its
@@ -227,7 +230,7 @@ class _Search:
                 alpha = np.where(full, problem.cost, solved.alpha / factor)
                 primal = problem.primal(solved.w, solved.b, solved.z)
                 point = replace(solved, alpha=np.minimum(alpha, problem.cost), primal=primal)
-        if point.primal > problem.origin().primal:
+        if not point.primal < problem.origin().primal:
             return None
         self.history.append(point.primal)
         return point
@@ -319,7 +322,7 @@ class _Search:
         growing where it would magnify the rounding of decisions into errors of ``alpha`` that
         count; then the steps go on as they are, and the last bit is done by `_polish`.
         """
-        problem, tol = self.problem, self.tol
+        problem, tol = self.problem, max(self.tol, _LEAST_TOL)
         least = 1.0 / max(self.longest, 1e-150) ** 2
         best, smallest, idle = None, np.inf, 0
         while True:
@@ -413,6 +416,8 @@ class _Search:
             answer = center + slope * (target - sign * (z + b))
             chosen |= np.maximum(answer - cost, -answer) <= reach * slope
             chosen &= cost > 0
+            if not chosen.any():  # the rest is a straight line in the intercept, without an end
+                chosen = cost > 0
             rows = np.flatnonzero(chosen)
             fixed = sign * np.clip(answer, 0.0, cost)
             fixed[rows] = 0.0
@@ -460,8 +465,8 @@ class _Search:
         rng = np.random.default_rng(_SEED)
         every = np.flatnonzero(problem.cost > 0)
         active, above, below = every, np.inf, -np.inf
-        # Against a Newton step, a sweep over sparse rows is cheap.
-        mark, marked, patience = np.inf, 0, 20.0 * matrix.d / matrix.width
+        # Against a Newton step, a sweep over sparse rows is cheap, but each takes from max_iter.
+        mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, _PATIENCE)
         for count in range(1, _SWEEPS + 1):
             order = rng.permutation(active)
             kept, found = np.empty_like(order), 0

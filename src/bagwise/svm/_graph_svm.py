@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, segment_sum
+from bagwise.bags import Bags, segment_rows, segment_sum
 from bagwise.base import BagTags, Target
 from bagwise.kernels import (
     BagGraphs,
@@ -257,11 +257,11 @@ class MIGraphSVM(BagKernelMachine):
         coef, fitted = self._solve_gram(gram, target, cost_weight, share)
         part = 0.5 * coef if self._normalize == "parts" else coef  # each part counts one half
         support = fitted["support_"]
-        edge_sizes = (graphs.edge_stops - graphs.edge_starts)[support]
+        starts, stops = graphs.edge_starts[support], graphs.edge_stops[support]
         fitted |= {
             **expansion_attributes(bags.instances, spread(part / norm[:, 0], bags.sizes), kernel),
-            "support_edges_": graphs.edges[_ranges(graphs.edge_starts[support], edge_sizes)],
-            "edge_coef_": spread((part / norm[:, 1])[:, support], edge_sizes),
+            "support_edges_": graphs.edges[segment_rows(starts, stops)],
+            "edge_coef_": spread((part / norm[:, 1])[:, support], stops - starts),
         }
         if share is not None:
             share.remember(
@@ -351,10 +351,13 @@ class MIGraphSVM(BagKernelMachine):
         return graphs, *share.of_whole((links, kernel, self._normalize), gram)
 
     def _shared_bytes(self, bags: Bags) -> int:
+        """See `SharingMachine`: with edges also these, and the sums over pairs of them."""
         if not self._compares_edges:
             return super()._shared_bytes(bags)
         pairs = bags.sizes * (bags.sizes - 1) // 2
-        n_edges = pairs if self.max_edges is None else np.minimum(pairs, self.max_edges)
+        n_edges = pairs
+        if isinstance(self.max_edges, Integral):  # a search asks before a fit has checked it
+            n_edges = np.minimum(pairs, int(self.max_edges))
         return super()._shared_bytes(bags) + int(8 * len(bags) ** 2 + 32 * n_edges.sum())
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
@@ -383,9 +386,3 @@ class MIGraphSVM(BagKernelMachine):
             instance_scores=self.graph == "cliques" and self.kernel != "precomputed",
             supervised_analogue=self._ordinary if keeps_kernel else None,
         )
-
-
-def _ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of all ranges, one range after the other."""
-    before = np.cumsum(sizes) - sizes
-    return np.repeat(starts - before, sizes) + np.arange(sizes.sum())

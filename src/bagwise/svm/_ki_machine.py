@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import checkpoint
-from bagwise.bags import Bags, segment_max
+from bagwise.bags import Bags, segment_max, segment_rows
 from bagwise.base import BagTags, Target, one_vs_rest
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import InstanceKernel, fill_means, image_gram
@@ -214,10 +214,10 @@ class KeyInstanceMachine(MaxRuleMachine):
     ) -> tuple[_Images, NDArray[np.int64]]:
         """Return the images, and which training instances or columns of a given matrix they are."""
         n, bias = bags.n_instances, self._constant()
+        given = np.arange(n)
         if share is not None and shared is not None:
             places = share.images if self._uses_means else share.rows
-            return _Images(shared, bags.offsets, bias, places), np.arange(n)
-        given = np.arange(n)
+            return _Images(shared, bags.offsets, bias, places), given
         if kernel is not None:
             gram = self._gram(bags, kernel)
         else:
@@ -317,11 +317,9 @@ class KeyInstanceMachine(MaxRuleMachine):
         free[0] |= not free.any()
         start = bags.offsets[positive]
         negative, negative_cost = self._negative_rows(bags, sign, cost_weight)
-        stops = np.cumsum(sizes[free])
-        first = np.repeat(start[free] - (stops - sizes[free]), sizes[free])
         return _KeyRows(
-            chosen=first + np.arange(stops[-1]),
-            offsets=np.concatenate([[0], stops]),
+            chosen=segment_rows(start[free], start[free] + sizes[free]),
+            offsets=np.concatenate([[0], np.cumsum(sizes[free])]),
             fixed=np.concatenate([start[~free], negative]),
             sign=np.repeat([1.0, -1.0], [len(positive), len(negative)]),
             cost=np.concatenate([cost[free], cost[~free], negative_cost]),

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise.bags import segment_rows
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import OneNormSVMResult, RowMatrix, solve_one_norm_svm
 from bagwise.svm._spaces import Rows, Solution
@@ -169,7 +170,7 @@ class _Rows:
         begin = np.where(is_mean, offsets[bag], index)
         self.sizes = np.where(is_mean, offsets[bag + 1] - offsets[bag], 1)
         self.starts = np.cumsum(self.sizes) - self.sizes
-        self.instance = np.arange(self.sizes.sum()) + np.repeat(begin - self.starts, self.sizes)
+        self.instance = segment_rows(begin, begin + self.sizes)
         self.plain = not is_mean.any()
 
     def means(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags import Bags
+from bagwise.bags import Bags, segment_rows
 from bagwise.kernels import check_psd
 
 _INDEFINITE = 1e-8  # of the largest eigenvalue: a negative one beyond this is not rounding
@@ -32,9 +32,7 @@ def given_square(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64
             f"training rows. Got shape {matrix.shape}."
         )
         raise ValueError(msg)
-    sizes = stops - starts
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    rows = np.repeat(starts - first, sizes) + np.arange(sizes.sum())
+    rows = segment_rows(starts, stops)
     dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
     whole = len(rows) == len(dense) and np.array_equal(rows, np.arange(len(rows)))
     gram = dense if whole else dense[np.ix_(rows, rows)]

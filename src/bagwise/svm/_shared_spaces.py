@@ -1,7 +1,7 @@
 """Spaces for fits that have much in common: one matrix for all, earlier solutions as starts."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bagwise.solvers import rescale_alpha
 from bagwise.svm._cache import Cache, digest
 from bagwise.svm._one_norm import OneNormSpace
-from bagwise.svm._spaces import KernelSpace, Rows, Solution
+from bagwise.svm._spaces import KernelSpace, LinearSpace, Rows, Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +29,22 @@ class Starts:
     kept: Cache
     key: Hashable
 
-    def solve(self, space_solve: Any, rows: Rows, start: Solution | None, loss: str) -> Solution:
-        """Solve from the start that is given, else from an earlier solution; keep the new one."""
+    def solve(
+        self, space_solve: Any, rows: Rows, start: Solution | None, *, rescale: bool
+    ) -> Solution:
+        """Solve from the start that is given, else from an earlier solution; keep the new one.
+
+        Where ``rescale`` says so, multipliers at their old bound are brought to the new one.
+        """
         if start is not None:
             return space_solve(rows, start)
         parts = [rows.index, rows.sign, np.asarray(rows.target, np.float64)]
         if rows.group is not None:
             parts.append(rows.group)
         before = self.find(*parts)
-        solution: Solution = space_solve(rows, before and _moved(before, rows, loss))
+        if before is not None and rescale and rows.group is None:
+            before = _rescaled(before, rows)
+        solution: Solution = space_solve(rows, before)
         self.keep(replace(solution, scores=np.empty(0)), *parts)
         return solution
 
@@ -85,7 +92,7 @@ class SelectedSpace:
 
     def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
         """See `Space`."""
-        return self.starts.solve(self._solve, rows, start, self.space.loss)
+        return self.starts.solve(self._solve, rows, start, rescale=self.space.loss == "hinge")
 
     def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Space`."""
@@ -107,29 +114,44 @@ class SelectedSpace:
 class StartedKernelSpace(KernelSpace):
     """A `KernelSpace` that starts from earlier solutions."""
 
-    starts: Starts | None = None
+    starts: Starts = field(kw_only=True)
 
     def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
         """See `Space`."""
-        assert self.starts is not None
-        return self.starts.solve(super().solve, rows, start, self.loss)
+        return self.starts.solve(super().solve, rows, start, rescale=self.loss == "hinge")
+
+
+@dataclass(frozen=True, eq=False)
+class StartedLinearSpace(LinearSpace):
+    """A `LinearSpace` that starts from earlier solutions; its solver sees to the bounds itself."""
+
+    starts: Starts = field(kw_only=True)
+
+    def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
+        """See `Space`."""
+        return self.starts.solve(super().solve, rows, start, rescale=False)
 
 
 @dataclass(frozen=True, eq=False)
 class StartedOneNormSpace(OneNormSpace):
     """A `OneNormSpace` that starts from earlier solutions."""
 
-    starts: Starts | None = None
+    starts: Starts = field(kw_only=True)
 
     def solve(self, rows: Rows, start: Solution | None = None) -> Solution:
         """See `Space`."""
-        assert self.starts is not None
-        return self.starts.solve(super().solve, rows, start, "1-norm")
+        return self.starts.solve(super().solve, rows, start, rescale=False)
 
 
-def _moved(solution: Solution, rows: Rows, loss: str) -> Solution:
+#: The spaces that can start from earlier solutions, and what does.
+STARTED: dict[type, Any] = {
+    KernelSpace: StartedKernelSpace,
+    LinearSpace: StartedLinearSpace,
+    OneNormSpace: StartedOneNormSpace,
+}
+
+
+def _rescaled(solution: Solution, rows: Rows) -> Solution:
     """Return a start for rows that differ from those of the solution in their costs only."""
-    if rows.group is not None or loss != "hinge":
-        return solution
     alpha = rescale_alpha(np.abs(solution.beta), solution.rows.cost, rows.cost)
     return replace(solution, beta=np.sign(solution.beta) * alpha)

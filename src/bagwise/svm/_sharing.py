@@ -24,17 +24,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from bagwise._threads import ordered_map
-from bagwise.bags import Bags
+from bagwise.bags import Bags, segment_rows
 from bagwise.kernels import InstanceKernel, resolve_gamma
 from bagwise.svm._cache import Cache, digest, size_of
 from bagwise.svm._embeddings import Embedding, expansion_attributes
-from bagwise.svm._one_norm import OneNormSpace
-from bagwise.svm._shared_spaces import (
-    SelectedSpace,
-    StartedKernelSpace,
-    StartedOneNormSpace,
-    Starts,
-)
+from bagwise.svm._shared_spaces import STARTED, SelectedSpace, Starts
 from bagwise.svm._spaces import KernelSpace, Solution
 
 #: Parameters of machines that neither the kernel matrix nor the rows of a problem depend on.
@@ -218,7 +212,7 @@ class SharedWork:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """The scores of a machine as sums of columns of a kernel matrix.
+    """The scores of a machine as sums of columns of a matrix, or of what it makes of their entries.
 
     Parameters
     ----------
@@ -274,8 +268,7 @@ class Share:
     def rows(self) -> NDArray[np.int64]:
         """The instances of the selection, as rows of the whole."""
         starts, sizes = self.whole.offsets[:-1][self.index], self.whole.sizes[self.index]
-        before = np.cumsum(sizes) - sizes
-        return np.repeat(starts - before, sizes) + np.arange(sizes.sum())
+        return segment_rows(starts, starts + sizes)
 
     @cached_property
     def images(self) -> NDArray[np.int64]:
@@ -346,32 +339,40 @@ class Share:
 
     def block(self, model: Any, *, of_bags: bool = False) -> NDArray[Any] | None:
         """Return the columns of a machine at the instances or bags selected, if they are known."""
-        known = self.work.expansions.get(model)
-        if known is None or (known.number, known.of_bags) != (self.number, of_bags):
-            return None
-        if not any(value is known.fitted for value in vars(model).values()):
-            return None
-        rows = self.index if of_bags else self.rows
-        part: NDArray[Any] = known.matrix[np.ix_(rows, known.places)]
-        return part
+        known = self._remembered(model, of_bags=of_bags)
+        return None if known is None else self._columns(known)
 
     def scores(self, model: Any, *, of_bags: bool = False) -> NDArray[np.float64] | None:
         """Return the sums of a machine on the instances or bags selected, if they are known."""
-        block = self.block(model, of_bags=of_bags)
-        if block is None:
+        known = self._remembered(model, of_bags=of_bags)
+        if known is None:
             return None
-        coef = self.work.expansions[model].coef
+        block = self._columns(known)
         # Here one BLAS thread: those of a pool would go on spinning beside the next solver.
-        [scores] = ordered_map(lambda coef: block @ coef.T, [coef], n_threads=1)
+        [scores] = ordered_map(lambda coef: block @ coef.T, [known.coef], n_threads=1)
         return np.asarray(scores, np.float64)
+
+    def _remembered(self, model: Any, *, of_bags: bool) -> Expansion | None:
+        known = self.work.expansions.get(model)
+        if known is None or (known.number, known.of_bags) != (self.number, of_bags):
+            return None
+        is_fresh = any(value is known.fitted for value in vars(model).values())
+        return known if is_fresh else None
+
+    def _columns(self, known: Expansion) -> NDArray[Any]:
+        rows = self.index if known.of_bags else self.rows
+        part: NDArray[Any] = known.matrix[np.ix_(rows, known.places)]
+        return part
 
     def starts(self, key: Hashable) -> Starts:
         """Return the solutions that were found on this selection, with a kernel of this name."""
         return Starts(self.work.starts, (self.number, self.digest, key))
 
-    def started(self, space: KernelSpace | OneNormSpace, key: Hashable) -> Any:
-        """Return the space, one that starts from earlier solutions."""
-        kind = StartedKernelSpace if isinstance(space, KernelSpace) else StartedOneNormSpace
+    def started(self, space: Any, key: Hashable) -> Any:
+        """Return the space as one that starts from earlier solutions, if there is such a kind."""
+        kind = STARTED.get(type(space))
+        if kind is None:
+            return space
         parts = {field.name: getattr(space, field.name) for field in fields(space)}
         return kind(**parts, starts=self.starts(key))
 
@@ -409,8 +410,6 @@ def embed_shared(
         )
     if gram is None:
         embedding = make(whole[share.index], int(model.cache_size * 1e6))
-        if not isinstance(embedding.space, KernelSpace):  # its solver gains nothing from a start
-            return embedding
         return replace(embedding, space=share.started(embedding.space, key))
     space = KernelSpace(gram, whole.n_instances, **solver)
     selected = SelectedSpace(space, share.rows, share.images, share.starts(key))
