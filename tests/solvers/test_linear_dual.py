@@ -389,6 +389,20 @@ def test_a_start_from_the_neighbour_saves_passes(passes, kind, loss, intercept, 
     assert warm < 0.85 * cold
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("cost", [100.0, 1e4])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_cost_that_nearly_separates_rows_that_are_not_many(loss, cost, sparse):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 200))
+    X[rng.random(600) < 0.3] = 0.0  # these rows contradict each other
+    sign = np.where(X @ rng.normal(size=200) + 0.5 * rng.normal(size=600) > 0.0, 1.0, -1.0)
+    p = Problem(X, sign, np.full(600, cost), np.ones(600))
+    r = _solve(p._replace(X=sp.csr_array(X)) if sparse else p, loss=loss)
+    assert r.status == Status.CONVERGED
+    _assert_optimal(p, r, loss)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_weight_of_two_is_a_repetition(loss):
     p = _problem()

@@ -26,6 +26,7 @@ _SMALL = 4000  # up to so many rows, a cold start is not prepared on a sample
 _SAMPLE = 16  # a sample has one row in so many
 _MANY_FEATURES = 600  # from so many on (and as many rows) coordinate descent comes first
 _LARGEST_GRAM = 4000  # rows up to which a Gram matrix may be formed, if features are as many
+_SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
 _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
 _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equations
@@ -149,9 +150,7 @@ def solve_linear_svm_dual(
     search = _Search(problem, tol, max_iter)
     # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
     [point] = ordered_map(search.run, [start], n_threads=1)
-    gap = max(point.primal - point.dual, np.finfo(np.float64).eps * abs(point.primal))
-    proven = point.residual <= tol or gap <= 1e-3 * tol * abs(point.primal)
-    status = Status.CONVERGED if proven else search.status
+    status = Status.CONVERGED if search.is_optimal(point) else search.status
     return LinearSVMResult(
         x=point.alpha,
         coef=point.w,
@@ -172,7 +171,7 @@ class _Search:
 
     def __init__(self, problem: LinearProblem, tol: float, max_iter: int) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
-        self.n_iter = 0
+        self.n_iter, self.last_iter = 0, max_iter
         self.status = Status.MAX_ITER
         self.history: list[float] = []
         self.square_norms = problem.matrix.square_norms()
@@ -180,7 +179,24 @@ class _Search:
         if not np.isfinite(self.longest):
             raise ValueError(problem.matrix.not_finite())
 
+    def is_optimal(self, point: LinearPoint) -> bool:
+        """Tell whether the certificate of a point says that it is good enough."""
+        gap = max(point.primal - point.dual, np.finfo(np.float64).eps * abs(point.primal))
+        return bool(point.residual <= self.tol or gap <= 1e-3 * self.tol * abs(point.primal))
+
     def run(self, alpha0: NDArray[np.float64] | None) -> LinearPoint:
+        """Return the solution."""
+        self.last_iter = min(self.max_iter, _SLOW) if self._has_gram() else self.max_iter
+        point = self._search(alpha0)
+        if self.is_optimal(point) or self.n_iter >= self.max_iter or not self._has_gram():
+            return point
+        # Newton's steps come to hundreds of kinks where a large cost would separate nearly all of
+        # not many more rows than features. Steps on pairs of rows do not mind.
+        self.last_iter = self.max_iter
+        point = min(point, self._pair_steps(point), key=lambda point: point.residual)
+        return point if self.is_optimal(point) else self._finish(point)
+
+    def _search(self, alpha0: NDArray[np.float64] | None) -> LinearPoint:
         problem, matrix = self.problem, self.problem.matrix
         start = None
         if alpha0 is not None:
@@ -205,7 +221,13 @@ class _Search:
             return self._sharpen(start.w, start.b, start.z, start.alpha, weight, _REACH / weight)
         if point.residual <= self.tol:
             return point
-        if problem.squared:
+        if self._has_gram():
+            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
+        return self._finish(point)
+
+    def _finish(self, point: LinearPoint) -> LinearPoint:
+        """Go on from a point that is not far from the solution."""
+        if self.problem.squared:
             return self._newton(point.w, point.b, point.z)
         weight = float(np.clip(1.0 / point.residual, 1.0, 1e4))
         reach = max(1.0 / weight, point.residual)
@@ -243,11 +265,16 @@ class _Search:
         count = min(2 * (problem.matrix.d + 1), len(short)) - 1
         return float(np.clip(1.0 / max(np.partition(short, count)[count], 1e-4), 1.0, 1e4))
 
-    def _is_wide(self) -> bool:
+    def _has_gram(self) -> bool:
         """Tell whether the Gram matrix is small, and the problem one that it can serve."""
         problem = self.problem
-        fits = problem.matrix.n <= min(2 * problem.matrix.d, _LARGEST_GRAM)
-        return fits and problem.rho == 0.0 and not problem.squared and len(set(problem.sign)) == 2
+        fits = problem.matrix.n <= _LARGEST_GRAM
+        return fits and problem.rho == 0.0 and len(set(problem.sign)) == 2
+
+    def _is_wide(self) -> bool:
+        """Tell whether steps on the Gram matrix are the best to begin with."""
+        problem = self.problem
+        return problem.matrix.n <= 2 * problem.matrix.d and not problem.squared and self._has_gram()
 
     def _pair_steps(self, start: LinearPoint | None) -> LinearPoint:
         problem = self.problem
@@ -255,6 +282,7 @@ class _Search:
             problem.matrix.gram(), problem.sign, problem.cost, target=problem.target,
             alpha0=None if start is None else start.alpha,
             tol=0.5 * self.tol, max_iter=10_000 + 50 * problem.matrix.n,
+            loss="squared_hinge" if problem.squared else "hinge",
         )  # fmt: skip
         self.n_iter += 1
         return problem.point(problem.feasible(result.x))
@@ -287,7 +315,7 @@ class _Search:
             base=np.zeros(problem.matrix.n), slope=2.0 * problem.cost, cap=problem.cap,
             w=w, b=b, z=z, intercept_penalty=problem.rho,
         )  # fmt: skip
-        self.status = model.run(*self._gradient_tol(1e-3 * self.tol), self.max_iter - self.n_iter)
+        self.status = model.run(*self._gradient_tol(1e-3 * self.tol), self.last_iter - self.n_iter)
         self.n_iter += model.n_iter
         self.history += model.history
         point = problem.point(problem.feasible(np.abs(model.signed)))
@@ -334,7 +362,7 @@ class _Search:
             w, b, z, alpha = self._proximal_step(w, b, z, alpha, weight * scale, reach)
             self.history.append(problem.primal(w, b, z))
             violation = self._violation(alpha, z, b)
-            at_end = self.n_iter >= self.max_iter or weight > 1e6 / tol
+            at_end = self.n_iter >= self.last_iter or weight > 1e6 / tol
             if violation <= tol or at_end or (weight == largest and violation <= 1e4 * tol):
                 point = self._polish(problem.point(problem.feasible(alpha)))
                 if best is None or point.residual < best.residual:
@@ -428,13 +456,13 @@ class _Search:
                 pull=problem.matrix.combine(fixed), intercept_pull=float(fixed.sum()),
             )  # fmt: skip
             limit = np.inf if len(rows) == np.count_nonzero(cost) else 4.0 * reach
-            model.run(*tol, self.max_iter - self.n_iter, limit=limit)
+            model.run(*tol, self.last_iter - self.n_iter, limit=limit)
             self.n_iter += model.n_iter
             moved = problem.matrix.dot(model.w)
             new = np.clip(center + slope * (target - sign * (moved + model.b)), 0.0, cost)
             wrong = sign * new != fixed
             wrong[rows] = False
-            if not (wrong.any() or model.escaped) or self.n_iter >= self.max_iter:
+            if not (wrong.any() or model.escaped) or self.n_iter >= self.last_iter:
                 return model.w, model.b, moved, new
             # Rows taken for settled were not: go as far as is good for all rows, then include them.
             whole = NewtonModel(
