@@ -7,7 +7,8 @@ is repeated twenty times, and gamma is in units of one over the number of featur
 the median squared distance in the training fold. Printed are the mean over repeats of the accuracy
 over all bags, its standard error over repeats, and what the papers print.
 
-    BAGWISE_DATA=... python benchmarks/study_accuracy.py [--repeats 5] [--methods ...] [--sets ...]
+    BAGWISE_DATA=... python benchmarks/study_accuracy.py [--repeats 5] [--inner 20]
+        [--methods ...] [--sets ...]
 """
 
 import argparse
@@ -62,7 +63,7 @@ def load(name):
     return bags, (labels == labels.max()).astype(int)
 
 
-def one_repeat(method, bags, y, seed):
+def one_repeat(method, bags, y, seed, n_inner):
     """Return the accuracy over all bags of one 10-fold cross-validation."""
     estimator, grid, rule, n_repeats = METHODS[method]
     right = 0
@@ -73,7 +74,9 @@ def one_repeat(method, bags, y, seed):
         search = BagGridSearchCV(
             estimator,
             {**grid, "gamma": [width * unit for width in grid["gamma"]]},
-            cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=n_repeats, random_state=seed),
+            cv=RepeatedStratifiedKFold(
+                n_splits=3, n_repeats=n_inner or n_repeats, random_state=seed
+            ),
         )
         search.fit(scaled, y[train])
         right += int((search.predict(scaler.transform(bags[test])) == y[test]).sum())
@@ -83,6 +86,7 @@ def one_repeat(method, bags, y, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--inner", type=int, help="repeats of the inner folds, not those above")
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--sets", nargs="*", default=SETS)
     options = parser.parse_args()
@@ -91,7 +95,9 @@ def main():
         bags, y = load(dataset)
         for method in options.methods:
             start = time.perf_counter()
-            scores = [one_repeat(method, bags, y, seed) for seed in range(options.repeats)]
+            scores = [
+                one_repeat(method, bags, y, seed, options.inner) for seed in range(options.repeats)
+            ]
             error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
             printed = "; ".join(
                 f"{values[SETS.index(dataset)]} ({paper})"
