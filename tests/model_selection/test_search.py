@@ -214,7 +214,7 @@ SHARING = {  # estimator, whether a matrix, whether solutions
     "linear edges": (MIGraphSVM(graph="edges", kernel="linear"), True, True),
     "key instances, with numbers of their own": (InsKISVM(random_state=0), True, False),
     "linear": (SIL(kernel="linear"), False, True),
-    "linear MICA": (MICA(kernel="linear"), False, False),
+    "linear MICA": (MICA(kernel="linear"), False, True),
     "low rank": (SIL(approx="cholesky", rank=8), False, True),
 }
 

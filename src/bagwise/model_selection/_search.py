@@ -43,10 +43,10 @@ class BagGridSearchCV(GridSearchCV):
 
     With ``approx`` and with the linear kernel there is no matrix to share, but `InsKISVM`,
     `BagKISVM` and ``MIGraphSVM(graph="edges")`` have one with the linear kernel too. `RegSVM`
-    shares the matrix but no solutions; ``MICA(kernel="linear")``, `SparseMI`, `ReducedSetSVM` and
-    `RandomSetSVM` only share what transformers make. `InsKISVM` and `BagKISVM` start from the
-    assignments at the last ``C`` only without a ``random_state``: where they end depends on the
-    start a little, as it does on random numbers.
+    shares the matrix but no solutions; `SparseMI`, `ReducedSetSVM` and `RandomSetSVM` only share
+    what transformers make. `InsKISVM` and `BagKISVM` start from the assignments at the last ``C``
+    only without a ``random_state``: where they end depends on the start a little, as it does on
+    random numbers.
 
     Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators, plain
     matrices, ``kernel="precomputed"``, a callable kernel that is not a plain function, and matrices

@@ -205,7 +205,7 @@ class MICA(MaxRuleMachine):
             row_key = scaled_keys(matrix @ np.repeat(bag_weight, bags.sizes))
         else:
             kernel = self._resolve_kernel(bags, bag_weight)
-            share = None if kernel.name == "linear" else shared_by(bags)
+            share = shared_by(bags)
             columns, gram = self._weighted_columns(instances, kernel, share)
             row_key = instance_keys(instances)
         linear = kernel is not None and kernel.name == "linear"
