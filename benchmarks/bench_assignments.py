@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import solve_qp
-from bagwise.solvers._assignment_search import AssignmentProblem, AssignmentSearch
-from bagwise.solvers._assignments import generate_assignments
-from bagwise.solvers._simplex_dual import SimplexDualInner, solve_simplex_dual
+from bagwise.solvers.assignments._assignment_search import AssignmentProblem, AssignmentSearch
+from bagwise.solvers.assignments._assignments import generate_assignments
+from bagwise.solvers.svm._nu_svm import NuSVMInner, solve_nu_svm
 
 DATASETS = ("musk1", "elephant")
 LARGE = "musk2"  # 5581 negative instances: too many for clarabel
@@ -83,7 +83,7 @@ def bench_columns():
 
 def bench_problem(name, negative_rows, problem, sign, cost, n_restarts, share=1.0):
     """Print one line; ``share`` is the cost of a negative row in units of that of a bag."""
-    inner = SimplexDualInner(sign, 1.0 / np.where(sign > 0, cost, share * cost))
+    inner = NuSVMInner(sign, 1.0 / np.where(sign > 0, cost, share * cost))
 
     def run():
         rng = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def bench_simplex(name, negative_rows, gram, sign, cost):
     form = gram * np.outer(sign, sign) + np.eye(n) / cost
     rows = {"A_eq": np.ones((1, n)), "b_eq": [1.0], "lower": 0.0}
     theirs, reference = best_time(lambda: solve_qp(form, np.zeros(n), tol=1e-6, **rows))
-    ours, result = best_time(lambda: solve_simplex_dual(gram, sign, 1.0 / cost))
+    ours, result = best_time(lambda: solve_nu_svm(gram, sign, 1.0 / cost))
     print(
         f"{name:>9} {negative_rows:>4} {n:>5} {cost:>6g} | clarabel {theirs:.4f} "
         f"{reference.objective:.10f} | ours {ours:.4f} {result.objective:.10f} gap "

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import solve_svm_dual
-from bagwise.solvers._grouped_dual import solve_grouped_svm_dual
+from bagwise.solvers.svm._grouped_dual import solve_grouped_svm_dual
 
 DATASETS = ("musk1", "elephant", "musk2")
 COSTS = (0.1, 1.0, 10.0, 100.0)

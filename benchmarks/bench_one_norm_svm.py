@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bagwise.solvers import solve_linear_program
-from bagwise.solvers._one_norm_svm import solve_one_norm_svm
+from bagwise.solvers.svm._one_norm_svm import solve_one_norm_svm
 
 NAMES = ("musk1", "elephant", "musk2")
 PEERS = {  # printed figures: seconds per fit of the packages mil (MILES) and misvm (MICA)

@@ -21,8 +21,8 @@ from bagwise._threads import ordered_map
 from bagwise.kernels import InstanceKernel, set_gram
 from bagwise.kernels._instance import tiles
 from bagwise.solvers import solve_svm_dual
-from bagwise.solvers._gram_source import CachedGram
-from bagwise.solvers._svm_dual import rescale_alpha
+from bagwise.solvers.operators._gram_source import CachedGram
+from bagwise.solvers.svm._svm_dual import rescale_alpha
 
 DATASETS = ("musk1", "elephant", "musk2")
 REPEATS = 5

@@ -100,5 +100,5 @@ def test_only_compat_imports_private_names_of_scikit_learn():
 
 
 def test_solvers_know_nothing_of_scikit_learn():
-    for path in (ROOT / "solvers").glob("*.py"):
+    for path in (ROOT / "solvers").rglob("*.py"):
         assert "sklearn" not in path.read_text()

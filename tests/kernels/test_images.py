@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bagwise.kernels import ImageSource, InstanceKernel, image_gram
+from bagwise.kernels import InstanceKernel, PointGram, point_gram
 
 SIZES = np.array([1, 4, 2, 7, 3])
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
@@ -30,20 +30,20 @@ def by_definition(kernel, X):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_means_follow_the_instances(kernel, dtype, tolerance):
     X = instances(dtype)
-    gram = image_gram(kernel, X, OFFSETS, means=True)
+    gram = point_gram(kernel, X, OFFSETS, means=True)
     assert gram.dtype == dtype
     np.testing.assert_array_equal(gram, gram.T)
     np.testing.assert_allclose(gram, by_definition(kernel, X), rtol=tolerance, atol=tolerance)
     n = len(X)
-    np.testing.assert_array_equal(image_gram(kernel, X, OFFSETS), gram[:n, :n])
+    np.testing.assert_array_equal(point_gram(kernel, X, OFFSETS), gram[:n, :n])
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 def test_source_has_the_blocks_of_the_matrix(kernel, form):
     X = form(instances())
-    gram = image_gram(kernel, X, OFFSETS, means=True)
-    source = ImageSource.of(kernel, X, OFFSETS, means=True)
+    gram = point_gram(kernel, X, OFFSETS, means=True)
+    source = PointGram.of(kernel, X, OFFSETS, means=True)
     assert source.shape == gram.shape
     np.testing.assert_allclose(source.diagonal(), gram.diagonal(), rtol=1e-12)
     rng = np.random.default_rng(1)
@@ -59,9 +59,9 @@ def test_source_has_the_blocks_of_the_matrix(kernel, form):
 
 def test_source_with_copies_repeats_rows():
     kernel, X = KERNELS[0], instances()
-    gram = image_gram(kernel, X, OFFSETS, means=True)
+    gram = point_gram(kernel, X, OFFSETS, means=True)
     rows = np.array([2, 19, 2])
-    source = ImageSource.of(kernel, X, OFFSETS, means=True).with_copies(rows)
+    source = PointGram.of(kernel, X, OFFSETS, means=True).with_copies(rows)
     every = np.concatenate([np.arange(len(gram)), rows])
     np.testing.assert_allclose(
         source.block(np.arange(len(every))), gram[np.ix_(every, every)], rtol=1e-11, atol=1e-13

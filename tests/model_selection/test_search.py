@@ -27,12 +27,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import bagwise.embedding._miles as miles
-import bagwise.svm._bag_kernel_machine as bag_kernel_machine
-import bagwise.svm._embeddings as embeddings
 import bagwise.svm._graph_svm as graph_svm
-import bagwise.svm._ki_machine as ki_machine
-import bagwise.svm._shared_spaces as shared_spaces
-import bagwise.svm._sharing as sharing
+import bagwise.svm.machinery._bag_kernel_machine as bag_kernel_machine
+import bagwise.svm.machinery._ki_machine as ki_machine
+import bagwise.svm.machinery._representation as representation
+import bagwise.svm.machinery._shared_trainers as shared_spaces
+import bagwise.svm.machinery._sharing as sharing
 from bagwise import Bags, all_estimators
 from bagwise.embedding import MILES
 from bagwise.kernels import InstanceKernel
@@ -50,8 +50,8 @@ from bagwise.svm import (
     StatisticKernelSVM,
     miSVM,
 )
-from bagwise.svm._cache import Cache
-from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.svm.machinery._cache import Cache
+from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.testing import make_toy_bags
 
 C = [10.0, 0.1]
@@ -242,8 +242,8 @@ def test_what_is_shared_is_what_the_documentation_says(toy, monkeypatch, name):
 
 MATRICES = {  # what makes it, how often with 2 numbers for gamma, and with 2 rules in 3 folds
     "MICA": (MICA(), InstanceKernel, "gram", 2, 6),
-    "InsKISVM": (InsKISVM(), ki_machine, "image_gram", 2, 6),
-    "BagKISVM": (BagKISVM(), ki_machine, "image_gram", 2, 6),
+    "InsKISVM": (InsKISVM(), ki_machine, "point_gram", 2, 6),
+    "BagKISVM": (BagKISVM(), ki_machine, "point_gram", 2, 6),
     "MIGraph": (EDGES, graph_svm, "graph_gram", 2, 6),
     "edges": (EDGES, graph_svm, "bag_edges", 1, 1),
     "pairs of edges": (EDGES, graph_svm, "set_gram", 1, 1),
@@ -408,7 +408,7 @@ def test_a_step_that_does_nothing_costs_nothing(toy, monkeypatch):
     bags, y = toy
     pipeline = make_pipeline(Unchanged(), SIL(gamma=0.5))
     both(pipeline, {"sil__C": C}, bags, y)
-    grams = count_calls(monkeypatch, embeddings, "image_gram")
+    grams = count_calls(monkeypatch, representation, "point_gram")
     BagGridSearchCV(pipeline, {"sil__C": C}, cv=CV, refit=False).fit(bags, y)
     assert len(grams) == 1
 
@@ -546,7 +546,7 @@ def count_calls(monkeypatch, module, name):
 @pytest.mark.parametrize("n_jobs", [None, 3])
 def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
     bags, y = toy
-    instance_grams = count_calls(monkeypatch, embeddings, "image_gram")
+    instance_grams = count_calls(monkeypatch, representation, "point_gram")
     bag_grams = count_calls(monkeypatch, bag_kernel_machine, "set_gram")
     settings = {"cv": CV, "refit": False, "n_jobs": n_jobs, "return_train_score": True}
     numbers = {"C": C, "gamma": [0.1, 1.0]}
@@ -565,7 +565,7 @@ def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
 @pytest.mark.parametrize("estimator", [SIL(), MISVM()], ids=lambda e: str(e))
 def test_memory_that_is_just_enough(toy, monkeypatch, estimator):
     bags, y = toy
-    grams = count_calls(monkeypatch, embeddings, "image_gram")
+    grams = count_calls(monkeypatch, representation, "point_gram")
     fold_bytes = 1.05 * 8 * (bags.n_instances + len(bags)) ** 2 + 10_000
     grid = {"C": C, "gamma": ["scale", "2*scale"]}
     settings = {"cv": CV, "refit": False, "cache_size": 3.01 * fold_bytes / 1e6}
@@ -576,7 +576,7 @@ def test_memory_that_is_just_enough(toy, monkeypatch, estimator):
 @pytest.mark.parametrize("cache_size", [1000.0, 0.15])
 def test_one_matrix_and_one_transformation_for_each_fold(toy, monkeypatch, cache_size):
     bags, y = toy
-    grams = count_calls(monkeypatch, embeddings, "image_gram")
+    grams = count_calls(monkeypatch, representation, "point_gram")
     fits = count_calls(monkeypatch, StandardScaler, "fit")
     pipeline = make_pipeline(InstanceTransformer(StandardScaler()), SIL())
     grid = {"sil__C": C, "sil__gamma": [0.1, 1.0]}

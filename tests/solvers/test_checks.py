@@ -10,8 +10,8 @@ import bagwise.solvers as solvers
 from bagwise import Bags
 from bagwise.bags import BagSource
 from bagwise.kernels import InstanceKernel
-from bagwise.solvers import Cut, KernelMeans, SimplexDualInner
-from bagwise.solvers._gram_source import ArrayGram
+from bagwise.solvers import Cut, KernelMeans, NuSVMInner
+from bagwise.solvers.operators._gram_source import ArrayGram
 
 X = np.random.default_rng(0).normal(size=(6, 2))
 GRAM = X @ X.T + np.eye(6)
@@ -56,11 +56,11 @@ def _loss(w):
 
 #: What each function accepts.
 GOOD = {
-    "cluster_instances_by_cccp": {"source": SOURCE, "start": np.eye(2), "direction": [1.0, 0.0]},
-    "cluster_instances_by_cuts": {"source": SOURCE, "start": np.eye(2), "direction": [1.0, 0.0]},
+    "solve_mmc_by_cccp": {"source": SOURCE, "start": np.eye(2), "direction": [1.0, 0.0]},
+    "solve_mmc_by_cuts": {"source": SOURCE, "start": np.eye(2), "direction": [1.0, 0.0]},
     "generate_assignments": {
         "problem": PROBLEM,
-        "inner": SimplexDualInner(np.array([1.0, 1.0, -1.0]), np.full(3, 0.5)),
+        "inner": NuSVMInner(np.array([1.0, 1.0, -1.0]), np.full(3, 0.5)),
         "rng": np.random.default_rng(0),
     },
     "majorize_minimize": {"problem": _Square(), "x0": 1.0},
@@ -73,9 +73,9 @@ GOOD = {
         "kernel": InstanceKernel("rbf", gamma=0.5), "X": X, "coef": np.ones((1, 6)), "n_vectors": 2
     },
     "rescale_alpha": {"alpha": np.ones(6), "cost_from": 1.0, "cost_to": 2.0},
-    "search_bag_margin": {"source": SOURCE, "starts": np.eye(2)[None], "direction": [1.0, 0.0]},
-    "solve_bag_margin": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
-    "solve_bag_margin_by_cuts": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
+    "search_bag_mmc": {"source": SOURCE, "starts": np.eye(2)[None], "direction": [1.0, 0.0]},
+    "solve_bag_mmc": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
+    "solve_bag_mmc_by_cuts": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
     "solve_expansion": {
         "source": MEANS, "Z": X[:2], "sign": SIGN[:3, None], "cost": np.ones((3, 1))
     },
@@ -86,10 +86,10 @@ GOOD = {
     "solve_k_medoids": {"distance": np.abs(X[:, :1] - X[:, 0]), "n_clusters": 2},
     "solve_linear_grouped_svm": {"instances": X, **HALVES},
     "solve_linear_program": {"c": [1.0, 1.0], "A_ub": -np.eye(2), "b_ub": [-1.0, -1.0]},
-    "solve_linear_svm_dual": {"instances": X, "sign": SIGN, "cost": 1.0},
+    "solve_linear_svm": {"instances": X, "sign": SIGN, "cost": 1.0},
     "solve_one_norm_svm": {"A": X, "sign": SIGN, "cost": 1.0},
     "solve_qp": {"P": np.eye(2), "q": [1.0, 1.0], "A_ub": np.eye(2), "b_ub": [1.0, 1.0]},
-    "solve_simplex_dual": {"gram": GRAM, "sign": SIGN, "ridge": 1.0},
+    "solve_nu_svm": {"gram": GRAM, "sign": SIGN, "ridge": 1.0},
     "solve_svm_dual": {"gram": GRAM, "sign": SIGN, "cost": 1.0},
 }  # fmt: skip
 

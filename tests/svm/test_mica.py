@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from bagwise import Bags
 from bagwise.svm import MICA
-from bagwise.svm._one_norm import SelectedColumns, StoredColumns
+from bagwise.svm.machinery._one_norm_trainer import SelectedColumns, StoredColumns
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags
 

@@ -11,7 +11,7 @@ from bagwise.svm import MISVM, MissSVM
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
 
-SPACES = {
+TRAINERS = {
     "rbf": {},
     "linear": {"kernel": "linear"},
     "nystroem": {"approx": "nystroem", "rank": 20, "random_state": 0},
@@ -63,12 +63,12 @@ def loss(model, bags, y):
     return model.C * total
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("kind", ["close", "witness"])
-def test_objective_is_the_one_in_the_docstring_and_falls(space, costs, kind):
+def test_objective_is_the_one_in_the_docstring_and_falls(trainer, costs, kind):
     bags, y = toy(kind=kind, max_size=6)
-    model = MissSVM(C=2.0, **SPACES[space], **COSTS[costs]).fit(bags, y)
+    model = MissSVM(C=2.0, **TRAINERS[trainer], **COSTS[costs]).fit(bags, y)
     assert model.result_.objective == pytest.approx(
         half_norm(model) + loss(model, bags, y), rel=1e-5
     )

@@ -11,12 +11,12 @@ from bagwise import Bags
 from bagwise.solvers import solve_qp
 from bagwise.svm import SBMIL, SIL, SMIL, STMIL
 from bagwise.svm._sbmil import best_share
-from bagwise.svm._sparse_mil import Sides
 from bagwise.svm._stmil import best_threshold
+from bagwise.svm.machinery._smil_loss import Sides
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
 
-SPACES = {
+TRAINERS = {
     "rbf": {},
     "linear": {"kernel": "linear"},
     "nystroem": {"approx": "nystroem", "rank": 20, "random_state": 0},
@@ -87,11 +87,11 @@ def solve_rows(K, sign, target, cost):
     return K @ (sign * result.x), -result.objective
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize("kind", ["close", "witness"])
-def test_smil_has_the_objective_of_the_docstring(space, kind):
+def test_smil_has_the_objective_of_the_docstring(trainer, kind):
     bags, y = toy(kind=kind, max_size=6)
-    model = SMIL(C=30.0, **SPACES[space]).fit(bags, y)
+    model = SMIL(C=30.0, **TRAINERS[trainer]).fit(bags, y)
     value = half_norm(model) + smil_loss(30.0, model.instance_decision_function(bags), bags, y)
     assert model.result_.objective == pytest.approx(value, rel=1e-5)
     assert model.result_.converged
@@ -158,11 +158,11 @@ def test_weights_are_repetitions(cls, kernel):
 # ---------------------------------------------------------------------------------------- stMIL
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize("kind", ["close", "witness"])
-def test_stmil_has_the_objective_of_the_docstring_and_it_falls(space, kind):
+def test_stmil_has_the_objective_of_the_docstring_and_it_falls(trainer, kind):
     bags, y = toy(kind=kind, max_size=6)
-    model = STMIL(C=30.0, **SPACES[space]).fit(bags, y)
+    model = STMIL(C=30.0, **TRAINERS[trainer]).fit(bags, y)
     value = half_norm(model) + stmil_loss(30.0, model.instance_decision_function(bags), bags, y)
     assert model.result_.objective == pytest.approx(value, rel=1e-5)
     assert model.result_.converged
@@ -317,11 +317,11 @@ def test_sbmil_trains_on_the_best_instances_of_smil(eta):
     )
 
 
-@pytest.mark.parametrize("space", SPACES)
-def test_sbmil_with_all_instances_is_sil(space):
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_sbmil_with_all_instances_is_sil(trainer):
     bags, y = toy(24)
-    model = SBMIL(C=2.0, eta=1.0, tol=1e-9, **SPACES[space]).fit(bags, y)
-    sil = SIL(C=2.0, tol=1e-9, **SPACES[space]).fit(bags, y)
+    model = SBMIL(C=2.0, eta=1.0, tol=1e-9, **TRAINERS[trainer]).fit(bags, y)
+    sil = SIL(C=2.0, tol=1e-9, **TRAINERS[trainer]).fit(bags, y)
     np.testing.assert_allclose(
         model.decision_function(bags), sil.decision_function(bags), atol=1e-5
     )

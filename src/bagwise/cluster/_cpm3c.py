@@ -17,10 +17,10 @@ from bagwise.cluster._starts import given_weights, kmeans_weights
 from bagwise.cluster._votes import shares
 from bagwise.solvers import (
     Certificate,
-    InstanceMarginResult,
+    MMCResult,
     Status,
-    cluster_instances_by_cccp,
-    cluster_instances_by_cuts,
+    solve_mmc_by_cccp,
+    solve_mmc_by_cuts,
 )
 
 #: Of the sum of absolute values: a sum below this is 0, as that of centred instances.
@@ -208,7 +208,7 @@ class CPM3C(BagClusterer):
             "result_": replace(result.certificate, parts=parts),
         }
 
-    def _solve(self, source: BagSource) -> tuple[InstanceMarginResult, tuple[Certificate, ...]]:
+    def _solve(self, source: BagSource) -> tuple[MMCResult, tuple[Certificate, ...]]:
         """Return the best solution found, and the certificates of all starts."""
         if self.n_clusters == 1:
             return _one_cluster(source.bags), ()
@@ -221,20 +221,20 @@ class CPM3C(BagClusterer):
         }
         result, parts = self._best_start(source, problem)
         if self.solver == "cccp":
-            polished = cluster_instances_by_cccp(source, result.x, **problem)
+            polished = solve_mmc_by_cccp(source, result.x, **problem)
             result = _joined(result, polished, self.max_cuts)
         return result, parts
 
     def _best_start(
         self, source: BagSource, problem: dict[str, Any]
-    ) -> tuple[InstanceMarginResult, tuple[Certificate, ...]]:
+    ) -> tuple[MMCResult, tuple[Certificate, ...]]:
         """Run all starts; return the one with the smallest objective, and all certificates."""
         starts = self._starts(source.bags)
 
-        def run(start: NDArray[np.float64]) -> InstanceMarginResult:
-            return cluster_instances_by_cuts(source, start, max_cuts=self.max_cuts, **problem)
+        def run(start: NDArray[np.float64]) -> MMCResult:
+            return solve_mmc_by_cuts(source, start, max_cuts=self.max_cuts, **problem)
 
-        def rank(result: InstanceMarginResult) -> tuple[int, float]:
+        def rank(result: MMCResult) -> tuple[int, float]:
             votes = shares(source.bags, result.labels, self.n_clusters).argmax(axis=1)
             return -len(np.unique(votes)), result.objective
 
@@ -279,8 +279,8 @@ class CPM3C(BagClusterer):
         return BagTags(order_tolerance=0.05)
 
 
-def _one_cluster(bags: Bags) -> InstanceMarginResult:
-    return InstanceMarginResult(
+def _one_cluster(bags: Bags) -> MMCResult:
+    return MMCResult(
         x=np.zeros((1, bags.n_features)),
         labels=np.zeros(bags.n_instances, np.int64),
         objective=0.0,
@@ -316,9 +316,7 @@ def _leads(bags: Bags, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(BagSource(bags).concatenate(lead), np.float64)
 
 
-def _joined(
-    first: InstanceMarginResult, then: InstanceMarginResult, max_cuts: int
-) -> InstanceMarginResult:
+def _joined(first: MMCResult, then: MMCResult, max_cuts: int) -> MMCResult:
     """Return the second of two runs with the history of both.
 
     That the cuts ended at their limit is as it should be; that they ended before it and have not

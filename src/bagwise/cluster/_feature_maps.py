@@ -70,9 +70,13 @@ def map_bags(
     instances = bags.instances
     if approx == "fourier":
         check_fourier(kernel, owner)
-        chart = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
-        kept = {"fourier_weights_": chart.weights, "fourier_offset_": chart.offset, **gamma}
-        features = chart.transform(instances)
+        feature_map = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
+        kept = {
+            "fourier_weights_": feature_map.weights,
+            "fourier_offset_": feature_map.offset,
+            **gamma,
+        }
+        features = feature_map.transform(instances)
         return MappedBags(Bags(features, bags.offsets), lambda coef: {"coef_": coef, **kept})
     if approx is None:
         rank = _full_rank(bags, owner)

@@ -21,8 +21,8 @@ from bagwise.solvers import (
     Certificate,
     Status,
     balance_direction,
-    search_bag_margin,
-    solve_bag_margin_by_cuts,
+    search_bag_mmc,
+    solve_bag_mmc_by_cuts,
 )
 
 _SWEEPS, _CUTS = 1000, 300  # most of them in a convex problem
@@ -282,7 +282,7 @@ class M3IC(BagClusterer):
             scratch=8 * k * len(starts),
         )
         by_cuts = self.solver == "cutting_plane"
-        result = search_bag_margin(
+        result = search_bag_mmc(
             source,
             starts,
             C=C,
@@ -290,7 +290,7 @@ class M3IC(BagClusterer):
             direction=self._direction(source),
             tol=self.tol,
             max_iter=self.max_iter,
-            inner=solve_bag_margin_by_cuts if by_cuts else None,
+            inner=solve_bag_mmc_by_cuts if by_cuts else None,
             inner_tol=_INNER_TOL,
             inner_max_iter=_CUTS if by_cuts else _SWEEPS,
             n_threads=n_threads,

@@ -12,8 +12,8 @@ from bagwise.bags import Bags
 from bagwise.base import BagClassifier, GammaRule, Target, one_vs_rest
 from bagwise.kernels import InstanceMetric, nearest, nearest_among
 from bagwise.solvers import Certificate, OneNormSVMResult, solve_one_norm_svm
-from bagwise.svm._one_norm import instance_keys, raised
-from bagwise.svm._sharing import problem_key, settled_gamma, shared_by
+from bagwise.svm.machinery._one_norm_trainer import instance_keys, perturbed
+from bagwise.svm.machinery._sharing import problem_key, settled_gamma, shared_by
 
 _SQUARED = InstanceMetric("sqeuclidean")
 #: Squared distances that differ by no more than this, relatively, are the same up to rounding.
@@ -199,14 +199,14 @@ class MILES(BagClassifier):
         similarity = _similarity(distance, gamma)
         keys = instance_keys(instances)
         bag_keys = np.add.reduceat(keys, offsets[:-1]) / bags.sizes
-        penalty = raised(np.ones(len(keys)), keys)
+        penalty = perturbed(np.ones(len(keys)), keys)
 
         def solve(output: int) -> OneNormSVMResult:
             sign, cost = target.signs[:, output], self.C * cost_weight[:, output]
             first = solve_one_norm_svm(
                 similarity,
                 sign,
-                raised(cost, bag_keys),
+                perturbed(cost, bag_keys),
                 penalty=penalty,
                 start=None if starts is None else starts.find(sign),
                 tol=self.tol,
@@ -243,7 +243,7 @@ class MILES(BagClassifier):
         }
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `bagwise.svm._sharing.SharingMachine`: the distances of bags to instances."""
+        """See `SharingMachine`: the distances of bags to instances."""
         return int(bags.segments[0].dtype.itemsize * len(bags) * bags.n_instances)
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:

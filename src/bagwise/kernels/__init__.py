@@ -22,7 +22,7 @@ from bagwise.kernels._gradient import (
     weighted_rows,
 )
 from bagwise.kernels._graph import BagGraphs, bag_edges, clique_weights, graph_gram, graph_norms
-from bagwise.kernels._images import ImageSource, fill_means, image_gram
+from bagwise.kernels._images import PointGram, fill_means, point_gram
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._landmark_maps import (
     LandmarkMap,
@@ -41,10 +41,10 @@ __all__ = [
     "BagGraphs",
     "DirectedDistances",
     "FourierMap",
-    "ImageSource",
     "InstanceKernel",
     "InstanceMetric",
     "LandmarkMap",
+    "PointGram",
     "bag_edges",
     "bag_statistics",
     "check_differentiable",
@@ -58,7 +58,6 @@ __all__ = [
     "graph_gram",
     "graph_norms",
     "hausdorff",
-    "image_gram",
     "is_gamma_rule",
     "nearest",
     "nearest_among",
@@ -66,6 +65,7 @@ __all__ = [
     "normalise_set_gram",
     "nystroem",
     "pivoted_cholesky",
+    "point_gram",
     "random_fourier",
     "resolve_gamma",
     "self_gradient",

@@ -18,7 +18,7 @@ from bagwise.kernels._rows import Matrix, common_dtype, slices
 _STRIP = 256  # rows whose means are taken at a time
 
 
-def image_gram(
+def point_gram(
     kernel: InstanceKernel, X: Matrix, offsets: NDArray[np.int64], *, means: bool = False
 ) -> NDArray[Any]:
     """Return the inner products of all instances, then of the means of all bags.
@@ -66,8 +66,8 @@ def _bag_means(block: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.fl
 
 
 @dataclass(frozen=True, eq=False)
-class ImageSource:
-    """The matrix of `image_gram` that is not there: blocks are computed when asked for.
+class PointGram:
+    """The matrix of `point_gram` that is not there: blocks are computed when asked for.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class ImageSource:
         offsets: NDArray[np.int64],
         *,
         means: bool = False,
-    ) -> "ImageSource":
+    ) -> "PointGram":
         """Return the source of all instances, and of the means of bags if asked for."""
         n_bags = len(offsets) - 1 if means else 0
         return cls(kernel, X, offsets, np.arange(X.shape[0] + n_bags))
@@ -109,10 +109,10 @@ class ImageSource:
         """Of the blocks."""
         return common_dtype(self.X)
 
-    def with_copies(self, rows: NDArray[np.int64]) -> "ImageSource":
+    def with_copies(self, rows: NDArray[np.int64]) -> "PointGram":
         """Return the source with some rows once more at the end."""
         images = np.concatenate([self.images, self.images[rows]])
-        return ImageSource(self.kernel, self.X, self.offsets, images)
+        return PointGram(self.kernel, self.X, self.offsets, images)
 
     def diagonal(self) -> NDArray[Any]:
         """Return the inner product of each row with itself."""

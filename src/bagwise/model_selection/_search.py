@@ -17,7 +17,7 @@ from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import all_or_nothing, as_bags, holds_bags
 from bagwise.kernels import needs_gamma
-from bagwise.svm._sharing import SOLVER_PARAMETERS, SharedWork, SharingMachine
+from bagwise.svm.machinery._sharing import SOLVER_PARAMETERS, SharedWork, SharingMachine
 
 # Folds take turns: if one too many is kept, each is forgotten just before its next turn.
 _MARGIN = 1.05

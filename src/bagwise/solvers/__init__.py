@@ -1,66 +1,77 @@
 """Pure optimisation: problems in, points with certificates out. Nothing here knows scikit-learn."""
 
-from bagwise.solvers._assignment_search import AssignmentProblem
-from bagwise.solvers._assignments import (
+from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
+from bagwise.solvers._result import Certificate, Result, Status
+from bagwise.solvers.assignments import (
+    AssignmentProblem,
     AssignmentResult,
     InnerSolution,
     InnerSolver,
     generate_assignments,
 )
-from bagwise.solvers._bag_margin import BagMarginResult, solve_bag_margin
-from bagwise.solvers._bag_margin_search import (
+from bagwise.solvers.clustering import (
     BagClusters,
+    BagMMCResult,
+    KMedoidsResult,
+    MMCResult,
     balance_direction,
-    search_bag_margin,
+    search_bag_mmc,
+    solve_bag_mmc,
+    solve_bag_mmc_by_cuts,
+    solve_k_means,
+    solve_k_medoids,
+    solve_mmc_by_cccp,
+    solve_mmc_by_cuts,
 )
-from bagwise.solvers._block_gram import BlockGram
-from bagwise.solvers._conic import ConicResult, solve_qp
-from bagwise.solvers._cut_program import CutProgram, SideConstraints
-from bagwise.solvers._cutting_planes import (
-    Cut,
-    CutResult,
-    minimize_by_cuts,
-    solve_bag_margin_by_cuts,
-)
-from bagwise.solvers._expansion import (
+from bagwise.solvers.expansion import (
     ExpansionResult,
+    KernelMeans,
     MeansSource,
+    ReducedSetResult,
     minimize_expansion,
+    reduce_expansion,
     solve_expansion,
 )
-from bagwise.solvers._expansion_blocks import KernelMeans
-from bagwise.solvers._gram_source import CachedGram, GramSource
-from bagwise.solvers._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
-from bagwise.solvers._grouped_rows import (
+from bagwise.solvers.operators import CachedGram, FeatureRows, GramSource
+from bagwise.solvers.programs import (
+    ConicResult,
+    Cut,
+    CutProgram,
+    CutResult,
+    LinearProgramResult,
+    SideConstraints,
+    minimize_by_cuts,
+    solve_linear_program,
+    solve_qp,
+)
+from bagwise.solvers.svm import (
+    BlockGram,
+    ColumnSource,
+    GroupedSVMResult,
+    LinearSVMResult,
+    NuSVMInner,
+    NuSVMResult,
+    OneNormSVMResult,
+    PrimalNewtonResult,
     RowImages,
+    SVMDualResult,
+    minimize_squared_hinge,
+    rescale_alpha,
     solve_grouped_svm_by_blocks,
+    solve_grouped_svm_dual,
     solve_grouped_svm_on_images,
     solve_linear_grouped_svm,
+    solve_linear_svm,
+    solve_nu_svm,
+    solve_one_norm_svm,
+    solve_svm_dual,
 )
-from bagwise.solvers._instance_margin import (
-    InstanceMarginResult,
-    cluster_instances_by_cccp,
-    cluster_instances_by_cuts,
-)
-from bagwise.solvers._kmeans import solve_k_means
-from bagwise.solvers._kmedoids import KMedoidsResult, solve_k_medoids
-from bagwise.solvers._linear_dual import LinearSVMResult, solve_linear_svm_dual
-from bagwise.solvers._linear_program import LinearProgramResult, solve_linear_program
-from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
-from bagwise.solvers._multipliers import rescale_alpha
-from bagwise.solvers._one_norm_svm import ColumnSource, OneNormSVMResult, solve_one_norm_svm
-from bagwise.solvers._primal_newton import PrimalNewtonResult, minimize_squared_hinge
-from bagwise.solvers._reduced_set import ReducedSetResult, reduce_expansion
-from bagwise.solvers._result import Certificate, Result, Status
-from bagwise.solvers._row_matrix import RowMatrix
-from bagwise.solvers._simplex_dual import SimplexDualInner, SimplexDualResult, solve_simplex_dual
-from bagwise.solvers._svm_dual import SVMDualResult, solve_svm_dual
 
 __all__ = [
     "AssignmentProblem",
     "AssignmentResult",
     "BagClusters",
-    "BagMarginResult",
+    "BagMMCResult",
     "BlockGram",
     "CachedGram",
     "Certificate",
@@ -70,33 +81,31 @@ __all__ = [
     "CutProgram",
     "CutResult",
     "ExpansionResult",
+    "FeatureRows",
     "GramSource",
     "GroupedSVMResult",
     "InnerSolution",
     "InnerSolver",
-    "InstanceMarginResult",
     "KMedoidsResult",
     "KernelMeans",
     "LinearProgramResult",
     "LinearSVMResult",
+    "MMCResult",
     "Majorizable",
     "MajorizeResult",
     "MeansSource",
+    "NuSVMInner",
+    "NuSVMResult",
     "OneNormSVMResult",
     "PrimalNewtonResult",
     "ReducedSetResult",
     "Result",
     "RowImages",
-    "RowMatrix",
     "SVMDualResult",
     "SideConstraints",
-    "SimplexDualInner",
-    "SimplexDualResult",
     "Status",
     "Step",
     "balance_direction",
-    "cluster_instances_by_cccp",
-    "cluster_instances_by_cuts",
     "generate_assignments",
     "majorize_minimize",
     "minimize_by_cuts",
@@ -104,9 +113,9 @@ __all__ = [
     "minimize_squared_hinge",
     "reduce_expansion",
     "rescale_alpha",
-    "search_bag_margin",
-    "solve_bag_margin",
-    "solve_bag_margin_by_cuts",
+    "search_bag_mmc",
+    "solve_bag_mmc",
+    "solve_bag_mmc_by_cuts",
     "solve_expansion",
     "solve_grouped_svm_by_blocks",
     "solve_grouped_svm_dual",
@@ -115,9 +124,11 @@ __all__ = [
     "solve_k_medoids",
     "solve_linear_grouped_svm",
     "solve_linear_program",
-    "solve_linear_svm_dual",
+    "solve_linear_svm",
+    "solve_mmc_by_cccp",
+    "solve_mmc_by_cuts",
+    "solve_nu_svm",
     "solve_one_norm_svm",
     "solve_qp",
-    "solve_simplex_dual",
     "solve_svm_dual",
 ]

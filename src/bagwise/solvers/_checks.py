@@ -19,7 +19,7 @@ def checked_gram(solver: str, values: Any, *, check_finite: bool) -> NDArray[Any
     if not gram.flags.c_contiguous:  # a symmetric matrix in Fortran order is its own transpose
         gram = np.ascontiguousarray(gram.T if gram.flags.f_contiguous else gram)
     if check_finite:
-        from bagwise.solvers._svm_dual_kernels import upper_half_is_finite
+        from bagwise.solvers.svm._svm_dual_kernels import upper_half_is_finite
 
         per_slice = max(1, int(_SLICE_SECONDS * 1e9 / len(gram)))
         for start in range(0, len(gram), per_slice):
@@ -116,15 +116,15 @@ def checked_terms(
     return signs, costs, checked_array(solver, "target", target, (n,), spread=True)
 
 
-def checked_felt(solver: str, intercept: ArrayLike | None, n: int) -> NDArray[np.float64]:
+def checked_intercept_mask(solver: str, intercept: ArrayLike | None, n: int) -> NDArray[np.float64]:
     """Return 1 for each row that feels the intercept, which all do by default, else 0."""
     if intercept is None:
         return np.ones(n)
-    felt = checked_array(solver, "intercept", intercept, (n,))
-    if not ((felt == 0.0) | (felt == 1.0)).all():
-        msg = f"{solver}: intercept must hold 0 and 1, or booleans. Got {np.unique(felt)[:4]}."
+    mask = checked_array(solver, "intercept", intercept, (n,))
+    if not ((mask == 0.0) | (mask == 1.0)).all():
+        msg = f"{solver}: intercept must hold 0 and 1, or booleans. Got {np.unique(mask)[:4]}."
         raise ValueError(msg)
-    return felt
+    return mask
 
 
 def checked_groups(

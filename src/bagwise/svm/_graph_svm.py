@@ -18,10 +18,10 @@ from bagwise.kernels import (
     graph_norms,
     set_gram,
 )
-from bagwise.svm._bag_kernel_machine import BagKernelMachine, spread
-from bagwise.svm._embeddings import expansion_attributes
-from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._sharing import Share, shared_by
+from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, spread
+from bagwise.svm.machinery._kernel_machine import KernelMachine
+from bagwise.svm.machinery._representation import expansion_attributes
+from bagwise.svm.machinery._sharing import Share, shared_by
 
 
 class MIGraphSVM(BagKernelMachine):

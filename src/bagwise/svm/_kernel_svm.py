@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from bagwise._compat import StrOptions
 from bagwise.base import BagTags
-from bagwise.svm._bag_kernel_machine import BagKernelMachine
+from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine
 
 
 class MIKernelSVM(BagKernelMachine):

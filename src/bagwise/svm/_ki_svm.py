@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.svm._ki_machine import KeyInstanceMachine
+from bagwise.svm.machinery._ki_machine import KeyInstanceMachine
 
 
 class InsKISVM(KeyInstanceMachine):

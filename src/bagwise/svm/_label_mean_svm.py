@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 from bagwise.base import BagTags
-from bagwise.svm._bag_kernel_machine import BagKernelMachine
-from bagwise.svm._kernel_machine import KernelMachine
+from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine
+from bagwise.svm.machinery._kernel_machine import KernelMachine
 
 
 class LabelMeanSVM(BagKernelMachine):

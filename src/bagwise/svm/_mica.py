@@ -10,21 +10,21 @@ from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
 from bagwise.kernels import InstanceKernel
-from bagwise.svm._embeddings import expansion_attributes
-from bagwise.svm._kernel_machine import MaxRuleMachine
 from bagwise.svm._misvm import KeyInstanceProblem
-from bagwise.svm._one_norm import (
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._one_norm_trainer import (
     Columns,
     ComputedColumns,
-    OneNormSpace,
+    OneNormTrainer,
     SelectedColumns,
     StoredColumns,
     instance_keys,
     scaled_keys,
 )
-from bagwise.svm._precomputed import given_square
-from bagwise.svm._sharing import Share, shared_by
-from bagwise.svm._spaces import Solution
+from bagwise.svm.machinery._precomputed import given_square
+from bagwise.svm.machinery._representation import expansion_attributes
+from bagwise.svm.machinery._sharing import Share, shared_by
+from bagwise.svm.machinery._trainer import Solution
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
 
@@ -112,7 +112,7 @@ class MICA(MaxRuleMachine):
     See Also
     --------
     MISVM : The same loss with the norm of the kernel's space as its penalty.
-    bagwise.embedding.MILES : Has a 1-norm machine too, on similarities of bags to instances.
+    bagwise.representation.MILES : Has a 1-norm machine too, on similarities of bags to instances.
 
     Notes
     -----
@@ -121,7 +121,7 @@ class MICA(MaxRuleMachine):
 
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
     Where a linear programme has several solutions, the values of the instances decide which one is
-    taken, not their order. To that end its penalties and costs are raised by up to one part in a
+    taken, not their order. To that end its penalties and costs are perturbed by up to one part in a
     million. Of instances that score the same, as all do while no weight differs from 0, the one
     that lies furthest in the direction from the mean of the negative to that of the positive ones
     stands for its bag.
@@ -209,7 +209,7 @@ class MICA(MaxRuleMachine):
             columns, gram = self._weighted_columns(instances, kernel, share)
             row_key = instance_keys(instances)
         linear = kernel is not None and kernel.name == "linear"
-        space = OneNormSpace(
+        trainer = OneNormTrainer(
             columns,
             bags.offsets,
             row_key=row_key,
@@ -218,12 +218,12 @@ class MICA(MaxRuleMachine):
             tol=min(self.tol, _GAP),
         )
         if share is not None:
-            space = share.started(space, kernel)
+            trainer = share.started(trainer, kernel)
         solutions = self._alternate_outputs(
-            space,
+            trainer,
             target,
             lambda output: _OneNormProblem(
-                space,
+                trainer,
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
@@ -253,7 +253,7 @@ class MICA(MaxRuleMachine):
         if kernel.name == "linear":
             return StoredColumns(instances), None
         if share is not None:
-            shared = share.image_gram(kernel, None, lambda whole: kernel.gram(whole.instances))
+            shared = share.point_gram(kernel, None, lambda whole: kernel.gram(whole.instances))
             if shared is not None:
                 return SelectedColumns(shared, share.rows), shared
         size = instances.shape[0] ** 2 * (4 if instances.dtype == np.float32 else 8)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax, segment_max
 from bagwise.base import BagTags, Target
-from bagwise.svm._alternation import Alternation
-from bagwise.svm._kernel_machine import MaxRuleMachine
-from bagwise.svm._spaces import Rows, Solution, Space
-from bagwise.svm._sparse_mil import Sides, signs, unsure
+from bagwise.svm.machinery._alternation import Alternation
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._smil_loss import Sides, signs, unsure
+from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
 
 
 class MissSVM(MaxRuleMachine):
@@ -191,13 +191,13 @@ class MissSVM(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, means="image")
+        representation = self._represent(bags, bag_weight, means="kernel_mean")
 
         def problem(output: int) -> Alternation:
             sides = Sides.of(bags.offsets, target.signs[:, output])
             n_negative, n_unlabelled, n_positive = sides.counts(bag_weight)
             return _SemiSupervisedProblem(
-                embedding.space,
+                representation.trainer,
                 sides,
                 self.C * cost_weight[:, output],
                 unlabelled=_factor(self.unlabelled_cost, n_negative / n_unlabelled),
@@ -205,7 +205,9 @@ class MissSVM(MaxRuleMachine):
                 slack=2.0 * self.tol,
             )
 
-        return self._fitted(embedding, self._alternate_outputs(embedding.space, target, problem))
+        return self._fitted(
+            representation, self._alternate_outputs(representation.trainer, target, problem)
+        )
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, order_tolerance=1e-6)
@@ -216,7 +218,7 @@ def _factor(cost: str | float, balanced: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _KeyedRows(Rows):
+class _KeyedRows(HingeProblem):
     """Rows that know the key instances, one for each positive bag."""
 
     keys: NDArray[np.int64] | None = None
@@ -231,7 +233,7 @@ class _SemiSupervisedProblem(Alternation):
 
     def __init__(
         self,
-        space: Space,
+        trainer: Trainer,
         sides: Sides,
         cost: NDArray[np.float64],
         *,
@@ -239,7 +241,7 @@ class _SemiSupervisedProblem(Alternation):
         bag: float,
         slack: float,
     ) -> None:
-        super().__init__(space)
+        super().__init__(trainer)
         self.sides, self.slack = sides, slack
         self.negative_cost = cost[sides.negative_bags]
         self.unlabelled_cost = unlabelled * cost[sides.unlabelled_bags]
@@ -254,33 +256,35 @@ class _SemiSupervisedProblem(Alternation):
             + np.maximum(1.0 - best, 0.0) @ self.bag_cost
         )
 
-    def majorize(self, x: Solution) -> Rows:
+    def majorize(self, x: Solution) -> HingeProblem:
         return self._best_rows(x.scores, getattr(x.rows, "keys", None))
 
-    def choose(self, scores: NDArray[np.float64]) -> Rows:
+    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
         return self._best_rows(scores, None)
 
-    def _best_rows(self, scores: NDArray[np.float64], before: NDArray[np.int64] | None) -> Rows:
+    def _best_rows(
+        self, scores: NDArray[np.float64], before: NDArray[np.int64] | None
+    ) -> HingeProblem:
         sides = self.sides
         keys = sides.starts + segment_argmax(scores, sides.starts, sides.stops)
         if before is not None:
             keys = np.where(scores[before] >= scores[keys] - self.slack, before, keys)
         return self._rows(signs(scores[sides.unlabelled]), keys)
 
-    def first_rows(self) -> Rows:
+    def first_rows(self) -> HingeProblem:
         """Return negatives and means of bags: without a sign, the unlabelled have no say."""
         sides = self.sides
-        return Rows(
+        return HingeProblem(
             index=np.concatenate([sides.negatives, sides.means]),
             sign=np.repeat([-1.0, 1.0], [len(sides.negatives), len(sides.means)]),
             cost=np.concatenate([self.negative_cost, self.bag_cost]),
         )
 
-    def random_rows(self, rng: np.random.Generator) -> Rows:
+    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         labels = signs(rng.uniform(-1.0, 1.0, len(self.sides.unlabelled)))
         return self._rows(labels, rng.integers(self.sides.starts, self.sides.stops))
 
-    def _rows(self, labels: NDArray[np.float64], keys: NDArray[np.int64]) -> Rows:
+    def _rows(self, labels: NDArray[np.float64], keys: NDArray[np.int64]) -> HingeProblem:
         """Return the problem with these labels and key instances.
 
         A key instance that has the label +1 anyway takes both costs. The others are rows twice,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target
-from bagwise.svm._alternation import Alternation
-from bagwise.svm._kernel_machine import MaxRuleMachine
-from bagwise.svm._spaces import Rows, Space
+from bagwise.svm.machinery._alternation import Alternation
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._trainer import HingeProblem, Trainer
 
 _TIE = 1e-9  # scores that differ by less are equal up to the solver's rounding
 
@@ -183,19 +183,19 @@ class MISVM(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, means="instance")
+        representation = self._represent(bags, bag_weight, means="mean_instance")
         solutions = self._alternate_outputs(
-            embedding.space,
+            representation.trainer,
             target,
             lambda output: KeyInstanceProblem(
-                embedding.space,
+                representation.trainer,
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
                 shared_slack=self.negative_slack == "bag",
             ),
         )
-        return self._fitted(embedding, solutions)
+        return self._fitted(representation, solutions)
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
@@ -210,14 +210,14 @@ class KeyInstanceProblem(Alternation):
 
     def __init__(
         self,
-        space: Space,
+        trainer: Trainer,
         offsets: NDArray[np.int64],
         sign: NDArray[np.float64],
         cost: NDArray[np.float64],
         *,
         shared_slack: bool,
     ) -> None:
-        super().__init__(space)
+        super().__init__(trainer)
         self.positive, self.negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
         self.starts, self.stops = offsets[:-1], offsets[1:]
         self.cost, self.shared_slack = cost, shared_slack
@@ -234,7 +234,7 @@ class KeyInstanceProblem(Alternation):
             violation, cost = 1.0 + scores[self.negatives], self.cost[self.negative_bags]
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
-    def choose(self, scores: NDArray[np.float64]) -> Rows:
+    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
         best = np.maximum.reduceat(scores, self.starts)
         level = best - _TIE * np.maximum(1.0, np.abs(best))
         is_best = scores >= np.repeat(level, self.stops - self.starts)
@@ -250,24 +250,24 @@ class KeyInstanceProblem(Alternation):
     def _lean(self) -> NDArray[np.float64]:
         """How far each instance lies in the direction from the negative to the positive mean."""
         sizes = self.stops - self.starts
-        positive, negative = np.zeros((2, self.space.n_instances))
+        positive, negative = np.zeros((2, self.trainer.n_instances))
         positive[:] = np.repeat(self.cost / sizes, sizes)
         positive[self.negatives] = 0.0
         negative[self.negatives] = self.cost[self.negative_bags]
         positive /= positive.sum() or 1.0
         negative /= negative.sum() or 1.0
-        return self.space.project(positive - negative)
+        return self.trainer.project(positive - negative)
 
-    def first_rows(self) -> Rows:
+    def first_rows(self) -> HingeProblem:
         return self._rows(self.stops[-1] + self.positive)
 
-    def random_rows(self, rng: np.random.Generator) -> Rows:
+    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(rng.integers(self.starts[self.positive], self.stops[self.positive]))
 
-    def _rows(self, standing_for: NDArray[np.int64]) -> Rows:
+    def _rows(self, standing_for: NDArray[np.int64]) -> HingeProblem:
         """Return the problem in which these images stand for the positive bags."""
         bag = np.concatenate([self.positive, self.negative_bags])
-        return Rows(
+        return HingeProblem(
             index=np.concatenate([standing_for, self.negatives]),
             sign=np.repeat([1.0, -1.0], [len(self.positive), len(self.negatives)]),
             cost=self.cost[bag],

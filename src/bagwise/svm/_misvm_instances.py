@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target
-from bagwise.svm._alternation import Alternation
-from bagwise.svm._kernel_machine import MaxRuleMachine
-from bagwise.svm._spaces import Rows, Space
+from bagwise.svm.machinery._alternation import Alternation
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._trainer import HingeProblem, Trainer
 
 
 class miSVM(MaxRuleMachine):
@@ -171,18 +171,18 @@ class miSVM(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight)
+        representation = self._represent(bags, bag_weight)
         solutions = self._alternate_outputs(
-            embedding.space,
+            representation.trainer,
             target,
             lambda output: _LabelProblem(
-                embedding.space,
+                representation.trainer,
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
             ),
         )
-        return self._fitted(embedding, solutions)
+        return self._fitted(representation, solutions)
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
@@ -193,12 +193,12 @@ class _LabelProblem(Alternation):
 
     def __init__(
         self,
-        space: Space,
+        trainer: Trainer,
         offsets: NDArray[np.int64],
         sign: NDArray[np.float64],
         cost: NDArray[np.float64],
     ) -> None:
-        super().__init__(space)
+        super().__init__(trainer)
         sizes = np.diff(offsets)
         positive = sign > 0
         self.starts, self.stops = offsets[:-1][positive], offsets[1:][positive]
@@ -208,13 +208,13 @@ class _LabelProblem(Alternation):
     def loss(self, scores: NDArray[np.float64]) -> float:
         return float(np.maximum(1.0 - self._labels(scores) * scores, 0.0) @ self.cost)
 
-    def choose(self, scores: NDArray[np.float64]) -> Rows:
+    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
         return self._rows(self._labels(scores))
 
-    def first_rows(self) -> Rows:
+    def first_rows(self) -> HingeProblem:
         return self._rows(self.inherited)
 
-    def random_rows(self, rng: np.random.Generator) -> Rows:
+    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(self._labels(rng.uniform(-1.0, 1.0, len(self.inherited))))
 
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -223,5 +223,5 @@ class _LabelProblem(Alternation):
         labels[self.starts + segment_argmax(scores, self.starts, self.stops)] = 1.0
         return labels
 
-    def _rows(self, labels: NDArray[np.float64]) -> Rows:
-        return Rows(np.arange(len(labels)), labels, self.cost)
+    def _rows(self, labels: NDArray[np.float64]) -> HingeProblem:
+        return HingeProblem(np.arange(len(labels)), labels, self.cost)

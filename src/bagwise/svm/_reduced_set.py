@@ -20,8 +20,8 @@ from bagwise.solvers import (
     reduce_expansion,
     solve_expansion,
 )
-from bagwise.svm._expansion_machine import ExpansionMachine
 from bagwise.svm._label_mean_svm import LabelMeanSVM
+from bagwise.svm.machinery._expansion_machine import ExpansionMachine
 
 _MACHINE_TOL = 1e-8  # of the machine that is approximated: far below the error of that
 

@@ -12,9 +12,9 @@ from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
 from bagwise.base import BagTags, Target
 from bagwise.solvers import Certificate, majorize_minimize, solve_grouped_svm_on_images
-from bagwise.svm._bag_kernel_machine import BagKernelMachine, positive_root
-from bagwise.svm._image_rows import CombinedRows, Images, images_of
-from bagwise.svm._spaces import Rows, Solution
+from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
+from bagwise.svm.machinery._image_rows import CombinedRows, Images, images_of
+from bagwise.svm.machinery._trainer import HingeProblem, Solution
 
 _TIE = 10.0  # times tol: differences of scores that mean nothing
 
@@ -204,7 +204,7 @@ class RegSVM(BagKernelMachine):
                 f"Got normalization={self.normalization!r}."
             )
             raise ValueError(msg)
-        embedding = self._embed(bags, bag_weight, means="image")
+        representation = self._represent(bags, bag_weight, means="kernel_mean")
         factors = self._image_factors(bags, bag_weight)
         seeds = np.zeros(target.n_outputs, np.int64)
         if self.n_init > 1 and not self._averages:
@@ -212,7 +212,7 @@ class RegSVM(BagKernelMachine):
 
         def solve(output: int) -> Solution:
             problem = ConsistencyProblem(
-                images_of(embedding.space, bags.offsets),
+                images_of(representation.trainer, bags.offsets),
                 factors,
                 bags.offsets,
                 target.signs[:, output],
@@ -228,7 +228,9 @@ class RegSVM(BagKernelMachine):
                 point = problem.alternate(point, n_init=self.n_init, rng=rng)
             return point.solution()
 
-        return self._fitted(embedding, self._solve_outputs(embedding.space, target, solve))
+        return self._fitted(
+            representation, self._solve_outputs(representation.trainer, target, solve)
+        )
 
     def _image_factors(self, bags: Bags, bag_weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what makes instances, and means of bags behind them, the images of the method."""
@@ -298,7 +300,7 @@ class Point:
     def solution(self) -> Solution:
         """Return it as other machines do."""
         index = np.flatnonzero(self.coef)
-        rows = Rows(index, np.ones(len(index)), np.zeros(len(index)))
+        rows = HingeProblem(index, np.ones(len(index)), np.zeros(len(index)))
         return Solution(
             rows, self.coef[index], self.intercept, self.instances, self.squared_norm,
             self.certificate, self.weights,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
-from bagwise.svm._kernel_machine import MaxRuleMachine
-from bagwise.svm._spaces import Rows, Solution, Space
-from bagwise.svm._sparse_mil import Sides, SparseLoss
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._smil_loss import Sides, SparseLoss
+from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
 
 _TIE = 1e-9
 
@@ -174,14 +174,16 @@ class SBMIL(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, means="image", max_iter=self.max_iter)
-        space = embedding.space
+        representation = self._represent(
+            bags, bag_weight, means="kernel_mean", max_iter=self.max_iter
+        )
+        trainer = representation.trainer
 
         def solve(output: int) -> Solution:
             sides = Sides.of(bags.offsets, target.signs[:, output])
-            return _solve(space, sides, self.C, self.eta, cost_weight[:, output])
+            return _solve(trainer, sides, self.C, self.eta, cost_weight[:, output])
 
-        return self._fitted(embedding, self._solve_outputs(space, target, solve))
+        return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
     def __bagwise_tags__(self) -> BagTags:
         from sklearn.svm import SVC
@@ -190,17 +192,17 @@ class SBMIL(MaxRuleMachine):
 
 
 def _solve(
-    space: Space, sides: Sides, C: float, eta: float, weight: NDArray[np.float64]
+    trainer: Trainer, sides: Sides, C: float, eta: float, weight: NDArray[np.float64]
 ) -> Solution:
     """Run both stages of one output."""
     n_negative = sides.counts(weight)[0]
-    sparse = space.solve(SparseLoss.averaged(sides, C * n_negative * weight, weight).rows())
-    sign = np.full(space.n_instances, -1.0)
+    sparse = trainer.solve(SparseLoss.averaged(sides, C * n_negative * weight, weight).rows())
+    sign = np.full(trainer.n_instances, -1.0)
     sign[sides.unlabelled[best_share(sparse.scores, sides, eta, weight)]] = 1.0
-    cost = np.empty(space.n_instances)
+    cost = np.empty(trainer.n_instances)
     cost[sides.negatives] = C * weight[sides.negative_bags]
     cost[sides.unlabelled] = C * weight[sides.unlabelled_bags]
-    solution = space.solve(Rows(np.arange(space.n_instances), sign, cost))
+    solution = trainer.solve(HingeProblem(np.arange(trainer.n_instances), sign, cost))
     first, second = sparse.certificate, solution.certificate
     certificate = replace(
         second,

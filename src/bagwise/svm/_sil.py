@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
-from bagwise.svm._kernel_machine import MaxRuleMachine
-from bagwise.svm._spaces import Rows, Solution
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._trainer import HingeProblem, Solution
 
 
 class SIL(MaxRuleMachine):
@@ -138,19 +138,19 @@ class SIL(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, max_iter=self.max_iter)
-        space, every = embedding.space, np.arange(bags.n_instances)
+        representation = self._represent(bags, bag_weight, max_iter=self.max_iter)
+        trainer, every = representation.trainer, np.arange(bags.n_instances)
 
         def solve(output: int) -> Solution:
-            return space.solve(
-                Rows(
+            return trainer.solve(
+                HingeProblem(
                     index=every,
                     sign=np.repeat(target.signs[:, output], bags.sizes),
                     cost=self.C * np.repeat(cost_weight[:, output], bags.sizes),
                 )
             )
 
-        return self._fitted(embedding, self._solve_outputs(space, target, solve))
+        return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, supervised_analogue=self._ordinary)

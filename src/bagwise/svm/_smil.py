@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from bagwise.bags import Bags
 from bagwise.base import Target
-from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._spaces import Solution
-from bagwise.svm._sparse_mil import Sides, SparseLoss, mean_rule
+from bagwise.svm.machinery._kernel_machine import KernelMachine
+from bagwise.svm.machinery._smil_loss import Sides, SparseLoss, mean_rule
+from bagwise.svm.machinery._trainer import Solution
 
 
 class SMIL(KernelMachine):
@@ -164,15 +164,17 @@ class SMIL(KernelMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, means="image", max_iter=self.max_iter)
-        space = embedding.space
+        representation = self._represent(
+            bags, bag_weight, means="kernel_mean", max_iter=self.max_iter
+        )
+        trainer = representation.trainer
 
         def solve(output: int) -> Solution:
             sides = Sides.of(bags.offsets, target.signs[:, output])
             loss = SparseLoss.averaged(sides, self.C * cost_weight[:, output], bag_weight)
-            return space.solve(loss.rows())
+            return trainer.solve(loss.rows())
 
-        return self._fitted(embedding, self._solve_outputs(space, target, solve))
+        return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return mean_rule(self._instance_outputs(bags), bags.offsets)

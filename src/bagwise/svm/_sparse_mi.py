@@ -15,8 +15,8 @@ from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
 from bagwise.kernels import DIFFERENTIABLE, needs_gamma
 from bagwise.solvers import ExpansionResult, KernelMeans, minimize_expansion, solve_expansion
-from bagwise.svm._expansion_machine import ExpansionMachine
-from bagwise.svm._starts import cluster_centres, drawn_instances, typical_length
+from bagwise.svm.machinery._expansion_machine import ExpansionMachine
+from bagwise.svm.machinery._first_vectors import cluster_centres, drawn_instances, typical_length
 
 _FEW_VECTORS = 5  # up to so many, a bad start is likely and others are cheap
 _STARTS = 10  # for few vectors

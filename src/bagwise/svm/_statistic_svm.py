@@ -9,9 +9,9 @@ from bagwise._compat import StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
 from bagwise.kernels import bag_statistics
-from bagwise.svm._bag_kernel_machine import BagRowMachine
-from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._sharing import shared_by
+from bagwise.svm.machinery._bag_kernel_machine import BagRowMachine
+from bagwise.svm.machinery._kernel_machine import KernelMachine
+from bagwise.svm.machinery._sharing import shared_by
 
 
 class StatisticMachine(BagRowMachine):

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target
-from bagwise.svm._alternation import Alternation
-from bagwise.svm._kernel_machine import KernelMachine
-from bagwise.svm._spaces import Rows, Space
-from bagwise.svm._sparse_mil import Sides, SparseLoss, mean_rule, signs, unsure, with_rows
+from bagwise.svm.machinery._alternation import Alternation
+from bagwise.svm.machinery._kernel_machine import KernelMachine
+from bagwise.svm.machinery._smil_loss import Sides, SparseLoss, mean_rule, signs, unsure, with_rows
+from bagwise.svm.machinery._trainer import HingeProblem, Trainer
 
 
 class STMIL(KernelMachine):
@@ -187,12 +187,12 @@ class STMIL(KernelMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        embedding = self._embed(bags, bag_weight, means="image")
+        representation = self._represent(bags, bag_weight, means="kernel_mean")
         solutions = self._alternate_outputs(
-            embedding.space,
+            representation.trainer,
             target,
             lambda output: _TransductiveProblem(
-                embedding.space,
+                representation.trainer,
                 Sides.of(bags.offsets, target.signs[:, output]),
                 self.C * cost_weight[:, output],
                 bag_weight,
@@ -202,7 +202,7 @@ class STMIL(KernelMachine):
             best_threshold(mean_rule(solution.scores, bags.offsets), sign, weight, 10.0 * self.tol)
             for solution, sign, weight in zip(solutions, target.signs.T, cost_weight.T, strict=True)
         ]
-        return {**self._fitted(embedding, solutions), "threshold_": np.array(threshold)}
+        return {**self._fitted(representation, solutions), "threshold_": np.array(threshold)}
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return mean_rule(self._instance_outputs(bags), bags.offsets) - self.threshold_
@@ -216,12 +216,12 @@ class _TransductiveProblem(Alternation):
 
     def __init__(
         self,
-        space: Space,
+        trainer: Trainer,
         sides: Sides,
         cost: NDArray[np.float64],
         weight: NDArray[np.float64],
     ) -> None:
-        super().__init__(space)
+        super().__init__(trainer)
         self.sides = sides
         self.sparse = SparseLoss.averaged(sides, cost, weight)
         self.cost = cost[sides.unlabelled_bags] / sides.counts(weight)[1]
@@ -229,16 +229,16 @@ class _TransductiveProblem(Alternation):
     def loss(self, scores: NDArray[np.float64]) -> float:
         return self.sparse.value(scores) + float(unsure(scores[self.sides.unlabelled]) @ self.cost)
 
-    def choose(self, scores: NDArray[np.float64]) -> Rows:
+    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
         return self._rows(signs(scores[self.sides.unlabelled]))
 
-    def first_rows(self) -> Rows:
+    def first_rows(self) -> HingeProblem:
         return self.sparse.rows()
 
-    def random_rows(self, rng: np.random.Generator) -> Rows:
+    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(signs(rng.uniform(-1.0, 1.0, len(self.cost))))
 
-    def _rows(self, labels: NDArray[np.float64]) -> Rows:
+    def _rows(self, labels: NDArray[np.float64]) -> HingeProblem:
         return with_rows(self.sparse.rows(), self.sides.unlabelled, labels, self.cost)
 
 

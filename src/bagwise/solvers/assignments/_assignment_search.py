@@ -1,0 +1,180 @@
+"""Assignments of one instance to each bag, and the search for the one of largest form."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._threads import checkpoint
+
+_MOST_ENUMERATED = 4096
+_SLICE_ENTRIES = 2e7  # entries of the Gram matrix that a slice of the search looks at
+_MOST_SWEEPS = 200
+_STRIP = 256  # rows of a matrix that are looked at at a time
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentProblem:
+    """Inner products of the instances to choose from and of the rows that are fixed.
+
+    The rows of the inner problem are the bags, in order, and then the fixed rows.
+
+    Parameters
+    ----------
+    instances : ndarray of shape (n_instances, n_instances)
+        Inner products of the instances of all bags, stacked.
+    cross : ndarray of shape (n_instances, n_fixed)
+        Inner products of these instances and the fixed rows.
+    fixed : ndarray of shape (n_fixed, n_fixed)
+        Inner products of the fixed rows.
+    offsets : array-like of shape (n_bags + 1,)
+        Bag ``i`` has the instances ``offsets[i]`` up to ``offsets[i + 1]``.
+    """
+
+    instances: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    fixed: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        offsets = np.array(self.offsets, np.int64)
+        if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or (np.diff(offsets) < 1).any():
+            msg = "offsets must start at 0 and increase by the size of each bag, which is at least "
+            msg += f"1. Got {offsets[:8]}."
+            raise ValueError(msg)
+        n = int(offsets[-1])
+        n_fixed = np.shape(self.fixed)[0] if np.ndim(self.fixed) else 0
+        shapes = {"instances": (n, n), "cross": (n, n_fixed), "fixed": (n_fixed, n_fixed)}
+        for name, shape in shapes.items():
+            block = np.ascontiguousarray(getattr(self, name), np.float64)
+            if block.shape != shape:
+                msg = f"{name} must have shape {shape}, as offsets and fixed have it. "
+                msg += f"Got {block.shape}."
+                raise ValueError(msg)
+            strips = (block[first : first + _STRIP] for first in range(0, len(block), _STRIP))
+            if not all(np.isfinite(strip).all() for strip in strips):
+                msg = f"{name} must hold finite numbers only. Got NaN or infinity."
+                raise ValueError(msg)
+            object.__setattr__(self, name, block)
+        object.__setattr__(self, "offsets", offsets)
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the inner problem."""
+        return self.n_bags + len(self.fixed)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Instances per bag."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_assignments(self) -> int:
+        """Number of assignments, exactly."""
+        return prod(self.sizes.tolist())
+
+    def bag_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the instances of each bag, along the last axis."""
+        return np.add.reduceat(values, self.offsets[:-1], axis=-1)
+
+    def spread(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Repeat the factor of each bag for all its instances."""
+        return np.repeat(b[: self.n_bags], self.sizes)
+
+    @property
+    def can_be_enumerated(self) -> bool:
+        """Whether there are few enough assignments to look at all of them."""
+        return self.n_assignments <= _MOST_ENUMERATED
+
+    def drawn(self, rng: np.random.Generator, number: int) -> NDArray[np.int64]:
+        """Draw assignments, one per row."""
+        uniform = rng.random((number, self.n_bags))
+        inside = (uniform * self.sizes).astype(np.int64)
+        return self.offsets[:-1] + np.minimum(inside, self.sizes - 1)
+
+    def largest(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the instance of largest value in each bag, the first if there are several."""
+        top = self.spread(np.maximum.reduceat(values, self.offsets[:-1]))
+        at_top = np.flatnonzero(values == top)
+        return at_top[np.searchsorted(at_top, self.offsets[:-1])]
+
+    def indicator(self, choice: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return an assignment as weights of the instances."""
+        out = np.zeros(len(self.instances))
+        out[choice] = 1.0
+        return out
+
+
+class AssignmentSearch:
+    """The search for assignments of largest form ``b'Kb``, for given factors ``b`` of the rows.
+
+    Parameters
+    ----------
+    problem : AssignmentProblem
+        The inner products.
+    b : ndarray of shape (n_bags,)
+        Factors of the bags; a negative one looks for the instance that helps least.
+    outer : ndarray of shape (n_instances,)
+        What the fixed rows give to the instances: ``cross`` times their factors.
+    constant : float
+        The part of the form that the fixed rows make alone.
+    scale : float
+        Size of the forms: differences below 1e-12 of it are ties, and go to the lowest instance.
+    """
+
+    def __init__(
+        self,
+        problem: AssignmentProblem,
+        b: NDArray[np.float64],
+        outer: NDArray[np.float64],
+        constant: float,
+        scale: float,
+    ) -> None:
+        self.problem, self.b, self.outer, self.constant = problem, b, outer, constant
+        self.slack = 1e-12 * scale
+        self.found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
+
+    def best(self, number: int) -> list[tuple[float, NDArray[np.int64]]]:
+        """Return the best assignments found so far with their forms, best first."""
+        return sorted(self.found.values(), key=lambda pair: -pair[0])[:number]
+
+    def climb(self, choice: NDArray[np.int64]) -> None:
+        """Choose in one bag after another, from an assignment on, until nothing is better."""
+        from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values
+
+        problem, choice = self.problem, choice.copy()
+        values = np.empty(len(problem.instances))
+        begin_values(problem.instances, choice, self.b, self.outer, values)
+        per_slice = 1 + int(_SLICE_ENTRIES / (problem.n_bags * len(values)))
+        done, swept = False, 0
+        while not done and swept < _MOST_SWEEPS:
+            checkpoint()
+            done = ascend(
+                problem.instances, problem.offsets, self.b, choice, values, self.slack, per_slice
+            )
+            swept += per_slice
+        self.note(choice, float(self.b @ (values + self.outer)[choice]))
+
+    def enumerate(self) -> None:
+        """Look at all assignments."""
+        from bagwise.solvers.assignments._assignment_kernels import begin_values, enumerate_forms
+
+        problem, choice = self.problem, self.problem.offsets[:-1].copy()
+        values, forms = np.empty(len(problem.instances)), np.empty(problem.n_assignments)
+        begin_values(problem.instances, choice, self.b, self.outer, values)
+        enumerate_forms(
+            problem.instances, problem.offsets, self.b, self.outer, choice, values, forms
+        )
+        best = int(forms.argmax())
+        chosen, free = problem.offsets[:-1].copy(), problem.sizes > 1  # numpy has at most 64 axes
+        chosen[free] += np.array(np.unravel_index(best, problem.sizes[free]), np.int64)
+        self.note(chosen, float(forms[best]))
+
+    def note(self, choice: NDArray[np.int64], form: float) -> None:
+        self.found.setdefault(choice.tobytes(), (self.constant + form, choice))

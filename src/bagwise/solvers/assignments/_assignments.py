@@ -1,0 +1,479 @@
+"""Mixtures of assignments by column generation: the convex relaxation of KI-SVM and MI-ODM.
+
+An assignment says which instance stands for each bag. A mixture of assignments mixes their Gram
+matrices, so that the relaxed problem is multiple kernel learning over all assignments (Li, Kwok,
+Tsang & Zhou 2009). Columns, the assignments of the mixture, are found as they are needed.
+"""
+
+from dataclasses import dataclass
+from math import inf
+from time import perf_counter
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise._threads import checkpoint, ordered_map
+from bagwise.solvers._checks import check_at_least, check_tol
+from bagwise.solvers._result import Result, Status
+from bagwise.solvers.assignments._assignment_search import AssignmentProblem, AssignmentSearch
+from bagwise.solvers.assignments._mixture_weights import minimize_on_simplex
+from bagwise.solvers.svm._block_gram import BlockGram
+
+_DROP = 1e-8  # weight below which a column goes
+_NEW_COLUMNS = 3
+_CONFIRM = 4  # times as many starts before a gap is believed to be small
+_MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
+_MASTER_STEPS = 50
+_LINE_STEPS = 12
+
+
+class InnerSolution(Protocol):
+    """A solution of the inner problem ``F = max_b h(b) - b'Kb / 2``."""
+
+    @property
+    def b(self) -> NDArray[np.float64]:
+        """The signed factors of the rows."""
+
+    @property
+    def value(self) -> float:
+        """The value at ``b``, a lower bound of ``F``."""
+
+    @property
+    def error(self) -> float:
+        """How far ``F`` is above ``value`` at most."""
+
+    @property
+    def decision(self) -> NDArray[np.float64]:
+        """The Gram matrix times ``b``."""
+
+    def curvature(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the second derivatives of ``F`` along changes ``K_k`` of the Gram matrix.
+
+        ``rows`` holds ``K_k @ b`` for each of them. If the factors answer to a change ``K_k`` by
+        ``-P K_k b``, the derivatives are ``rows @ P @ rows.T``.
+        """
+
+
+class InnerSolver(Protocol):
+    """What is maximised over the factors of the rows, for a given Gram matrix."""
+
+    def solve(self, gram: BlockGram, like: Any) -> InnerSolution:
+        """Maximise ``h(b) - b'Kb / 2``.
+
+        ``like`` is what this method gave for a similar Gram matrix with the same fixed rows, or
+        None. A solver may start there, and keep in it what these rows need no second time.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AssignmentResult(Result):
+    """A mixture of assignments; ``x`` holds the weights of its columns, largest first.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_columns, n_instances)
+        Each column's weights of the instances: one 1 in every bag for an assignment.
+    b : ndarray of shape (n_rows,)
+        Signed factors of the bags and of the fixed rows.
+    decision : ndarray of shape (n_rows,)
+        The mixed Gram matrix times ``b``: what the mixture gives to each row.
+    coef, fixed_coef : ndarray of shape (n_instances,) and (n_fixed,)
+        The same decision function as one expansion over instances and fixed rows.
+    instance_values : ndarray of shape (n_instances,)
+        That expansion, evaluated at the instances.
+    gap_estimate : float
+        The objective minus the value that the best assignments found would give. Where not all
+        assignments were looked at, better ones may exist and the true gap be larger.
+    gap_is_proven : bool
+        Whether all assignments were looked at. Only then there is a ``lower_bound``.
+    n_inner : int
+        Inner problems solved.
+    """
+
+    columns: NDArray[np.float64]
+    b: NDArray[np.float64]
+    decision: NDArray[np.float64]
+    coef: NDArray[np.float64]
+    fixed_coef: NDArray[np.float64]
+    instance_values: NDArray[np.float64]
+    gap_estimate: float
+    gap_is_proven: bool
+    n_inner: int
+
+
+def generate_assignments(
+    problem: AssignmentProblem,
+    inner: InnerSolver,
+    *,
+    rng: np.random.Generator,
+    tol: float = 1e-3,
+    max_rounds: int = 100,
+    n_restarts: int = 20,
+    start: Literal["mean"] | ArrayLike = "mean",
+) -> AssignmentResult:
+    r"""Minimise over mixtures of assignments what is maximised over the factors of the rows.
+
+    .. math::
+
+        \min_{v \in \Delta} F(v), \quad
+        F(v) = \max_b \; h(b) - \tfrac12 \sum_k v_k \, b^\top K_k b
+
+    where :math:`K_k` is the Gram matrix of the rows under assignment :math:`k` and :math:`h` is
+    what the inner solver makes it. The function is convex in :math:`v`.
+
+    Parameters
+    ----------
+    problem : AssignmentProblem
+        The inner products.
+    inner : InnerSolver
+        Solves for ``b`` at a given Gram matrix.
+    rng : numpy.random.Generator
+        Draws the starts of the search for new columns.
+    tol : float
+        Largest gap at the end, in units of ``|F|``; see ``gap_estimate``.
+    max_rounds : int
+        Most rounds of choosing weights and adding columns.
+    n_restarts : int
+        Random starts of the search in every round.
+    start : "mean" or array-like of shape (n_bags,) or (n_columns, n_bags)
+        The first columns: all instances of a bag at equal weights, or assignments, whose
+        entries are rows of ``problem.instances``.
+
+    Returns
+    -------
+    AssignmentResult
+        ``objective`` is :math:`F(v)`, ``history`` its value after each round, which falls,
+        ``gap_history`` the estimates of the gap beside it, ``residual`` the last of them in units
+        of ``|F|``.
+
+    Notes
+    -----
+    A round chooses the weights of the columns by Newton steps over the simplex, then looks for
+    assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at hand,
+    from the instances of largest value and from random starts, and adds the three best. Four times
+    as many random starts confirm the last gap. If there are at most 4096 assignments all of them
+    are looked at.
+    """
+    started = perf_counter()
+    for name, value, least in (("max_rounds", max_rounds, 1), ("n_restarts", n_restarts, 0)):
+        check_at_least("generate_assignments", name, value, least)
+    check_tol("generate_assignments", tol)
+    columns = _first_columns(problem, start)
+
+    def run(_: None) -> AssignmentResult:
+        master = _Master(problem, inner, columns)
+        status, gaps, history = _rounds(master, rng, tol, max_rounds, n_restarts)
+        return master.result(status, history, gaps, perf_counter() - started)
+
+    [result] = ordered_map(run, [None], n_threads=1)  # one BLAS thread: the same bits everywhere
+    return result
+
+
+def _rounds(
+    master: "_Master", rng: np.random.Generator, tol: float, max_rounds: int, n_restarts: int
+) -> tuple[Status, list[float], list[float]]:
+    history: list[float] = []
+    gaps: list[float] = []
+    loose = inf  # the last relative gap: early rounds need no exact weights
+    while True:
+        point = master.solve(max(_MASTER_SHARE * tol, min(0.1 * loose, 0.1)))
+        size = max(abs(point.value), 1e-300)
+        found, gap = _best_columns(master, rng, n_restarts, tol * size)
+        history.append(point.value)
+        gaps.append(gap)
+        if gap <= tol * size:
+            return Status.CONVERGED, gaps, history
+        if len(history) >= max_rounds:
+            return Status.MAX_ITER, gaps, history
+        n_new = master.replace(found)
+        if n_new == 0 and loose == 0.0:  # the weights cannot be chosen any better
+            return Status.STALLED, gaps, history
+        loose = gap / size if n_new else 0.0
+
+
+def _best_columns(
+    master: "_Master", rng: np.random.Generator, n_restarts: int, goal: float
+) -> tuple[list["_Column"], float]:
+    """Look for assignments that are better than the columns; return the best ones and the gap.
+
+    A gap within the goal, that rests on a search, is confirmed by a longer one.
+    """
+    problem, point = master.problem, master.point
+    largest = float(point.forms.max())
+    scale = max(float(np.abs(point.forms).max()), 1e-300)
+    search = AssignmentSearch(
+        problem, point.b[: problem.n_bags], point.outer, point.constant, scale
+    )
+    order = np.argsort(-point.v, kind="stable")
+    starts = [master.columns[k].choice for k in order if point.v[k] > 0.0]
+    starts.append(problem.largest(point.instance_values(master)))
+    for start in starts:
+        if start is not None:
+            search.climb(start)
+    if problem.can_be_enumerated:
+        search.enumerate()
+    for number in (n_restarts, _CONFIRM * n_restarts):
+        for start in problem.drawn(rng, number):
+            search.climb(start)
+        found = search.best(_NEW_COLUMNS)
+        gap = 0.5 * (max(found[0][0], largest) - point.mean_form) + point.solution.error
+        if gap > goal or problem.can_be_enumerated:
+            break
+    better = [choice for form, choice in found if form > largest + search.slack]
+    return [_Column(problem, problem.indicator(choice), choice) for choice in better], gap
+
+
+def _first_columns(
+    problem: AssignmentProblem, start: Literal["mean"] | ArrayLike
+) -> list["_Column"]:
+    if isinstance(start, str):
+        if start != "mean":
+            msg = f"generate_assignments: start must be 'mean' or assignments. Got {start!r}."
+            raise ValueError(msg)
+        weights = np.repeat(1.0 / problem.sizes, problem.sizes)
+        if len(weights) > problem.n_bags:
+            return [_Column(problem, weights, None)]
+        start = problem.offsets[:-1]
+    choices = np.atleast_2d(np.asarray(start))
+    valid = choices.ndim == 2 and choices.shape[1] == problem.n_bags and len(choices) > 0
+    valid = valid and np.issubdtype(choices.dtype, np.integer)
+    valid = valid and bool(
+        ((choices >= problem.offsets[:-1]) & (choices < problem.offsets[1:])).all()
+    )
+    if not valid:
+        msg = (
+            f"generate_assignments: start must give each of the {problem.n_bags} bags one of its "
+            "own instances, as a row of problem.instances."
+        )
+        raise ValueError(msg)
+    distinct = {choice.tobytes(): choice for choice in choices.astype(np.int64)}
+    return [_Column(problem, problem.indicator(c), c) for c in distinct.values()]
+
+
+class _Column:
+    """Weights of the instances; an assignment (``choice``) if every bag has one only."""
+
+    def __init__(
+        self,
+        problem: AssignmentProblem,
+        weights: NDArray[np.float64],
+        choice: NDArray[np.int64] | None,
+    ) -> None:
+        self.weights, self.choice = weights, choice
+        self.key = b"" if choice is None else choice.tobytes()
+        if choice is None:
+            half = problem.bag_sums(weights * problem.instances)
+            self.block = problem.bag_sums(half.T * weights)
+
+    def add_block(
+        self, problem: AssignmentProblem, weight: float, out: NDArray[np.float64]
+    ) -> None:
+        """Add the Gram matrix of the bags under this column, times a weight."""
+        from bagwise.solvers.assignments._assignment_kernels import add_chosen
+
+        if self.choice is None:
+            out += weight * self.block
+        else:
+            add_chosen(problem.instances, self.choice, weight, out)
+
+    def block_times(
+        self, problem: AssignmentProblem, b: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the Gram matrix of the bags under this column times ``b``."""
+        from bagwise.solvers.assignments._assignment_kernels import chosen_times
+
+        if self.choice is None:
+            return self.block @ b
+        out = np.empty(len(b))
+        chosen_times(problem.instances, self.choice, b, out)
+        return out
+
+    def of_bags(
+        self, problem: AssignmentProblem, values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what this column makes of values of the instances, for each bag."""
+        if self.choice is None:
+            return problem.bag_sums(self.weights * values)
+        return values[self.choice]
+
+    def cross_times(
+        self, problem: AssignmentProblem, b: NDArray[np.float64], base: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return ``base`` plus what the bags of this column give to the fixed rows."""
+        from bagwise.solvers.assignments._assignment_kernels import begin_values
+
+        if self.choice is None:
+            return base + (self.weights * problem.spread(b)) @ problem.cross
+        out = np.empty(len(base))
+        begin_values(problem.cross, self.choice, b, base, out)
+        return out
+
+
+class _Point:
+    """Weights ``v`` of the columns, the inner solution for them, and what each column gives."""
+
+    def __init__(
+        self,
+        master: "_Master",
+        v: NDArray[np.float64],
+        solution: InnerSolution,
+        like: "_Point | None" = None,
+    ) -> None:
+        problem, self.v, self.solution = master.problem, v, solution
+        self.value, self.b = float(solution.value), solution.b
+        bags, fixed = np.split(self.b, [problem.n_bags])
+        if like is None:
+            self.outer = problem.cross @ fixed  # from fixed rows to instances
+            mixed = (v @ master.weights) * problem.spread(bags)
+            self.inner = (
+                solution.decision[problem.n_bags :] - mixed @ problem.cross
+            )  # to fixed ones
+        else:  # the same solution beside other columns
+            self.outer, self.inner = like.outer, like.inner
+        self.constant = float(fixed @ self.inner)
+        products = np.array([column.block_times(problem, bags) for column in master.columns])
+        outer = np.array([column.of_bags(problem, self.outer) for column in master.columns])
+        self.on_bags = products + outer
+        self.forms = (self.on_bags + outer) @ bags + self.constant  # b'K_k b
+        self.mean_form = float(v @ self.forms)
+
+    @property
+    def spread(self) -> float:
+        """Twice the gap, were there no other columns."""
+        return float(self.forms.max()) - self.mean_form
+
+    def rows(self, master: "_Master") -> NDArray[np.float64]:
+        """Return ``K_k b`` for each column."""
+        problem, bags = master.problem, self.b[: master.problem.n_bags]
+        below = [column.cross_times(problem, bags, self.inner) for column in master.columns]
+        return np.hstack([self.on_bags, np.array(below)])
+
+    def coef(self, master: "_Master") -> NDArray[np.float64]:
+        """Return the factors of the instances."""
+        mixed = self.v @ master.weights
+        return mixed * master.problem.spread(self.b)  # type: ignore[no-any-return]
+
+    def instance_values(self, master: "_Master") -> NDArray[np.float64]:
+        """Return the decision function at the instances."""
+        return self.coef(master) @ master.problem.instances + self.outer
+
+
+class _Master:
+    """The problem over the columns at hand."""
+
+    def __init__(
+        self, problem: AssignmentProblem, inner: InnerSolver, columns: list[_Column]
+    ) -> None:
+        self.problem, self.inner = problem, inner
+        self.n_inner = 0
+        self.take(columns)
+        self.point = self.evaluate(np.full(len(columns), 1.0 / len(columns)), None)
+
+    def take(self, columns: list[_Column]) -> None:
+        self.columns = columns
+        self.weights = np.array([column.weights for column in columns])
+
+    def evaluate(self, v: NDArray[np.float64], like: InnerSolution | None) -> _Point:
+        from bagwise.solvers.assignments._assignment_kernels import mix_rows
+
+        problem, p = self.problem, self.problem.n_bags
+        bags, cross = np.zeros((p, p)), np.empty((p, len(problem.fixed)))
+        for column, weight in zip(self.columns, v, strict=True):
+            if weight > 0.0:
+                checkpoint()
+                column.add_block(problem, float(weight), bags)
+        mix_rows(problem.cross, problem.offsets, v @ self.weights, cross)
+        self.n_inner += 1
+        return _Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like))
+
+    def solve(self, tol: float) -> _Point:
+        """Choose the weights until the gap over the columns is at most ``tol * |F|``."""
+        for _ in range(_MASTER_STEPS):
+            point = self.point
+            if point.spread <= 2.0 * tol * abs(point.value):
+                break
+            curvature = point.solution.curvature(point.rows(self))
+            linear = -0.5 * point.forms - curvature @ point.v
+            way = minimize_on_simplex(curvature, linear, point.v) - point.v
+            if not self.line_search(way):
+                break
+        return self.point
+
+    def line_search(self, way: NDArray[np.float64]) -> bool:
+        """Move to a lower value along ``v + t * way``; return whether there is one."""
+        begin = self.point
+        slope = -0.5 * float(begin.forms @ way)
+        length, low, high = 1.0, 0.0, inf
+        low_slope, high_slope = slope, inf
+        for _ in range(_LINE_STEPS):
+            if slope >= 0.0:
+                return False
+            v = np.maximum(begin.v + length * way, 0.0)
+            trial = self.evaluate(v / v.sum(), begin.solution)
+            end_slope = -0.5 * float(trial.forms @ way)
+            falls = trial.value <= begin.value + 0.1 * length * slope
+            # Where rounding hides the fall, slopes still tell it (Hager & Zhang 2005).
+            level = trial.value <= begin.value + 1e-13 * abs(begin.value)
+            if falls or (level and end_slope <= -0.8 * slope):
+                self.point = trial
+                return True
+            if end_slope > 0.0:
+                high, high_slope = length, end_slope
+            else:
+                low, low_slope = length, end_slope
+            if high == inf:  # falls all the way, but too little: rounding
+                return False
+            share = low_slope / (low_slope - high_slope)
+            length = low + min(max(share, 0.1), 0.9) * (high - low)
+        return False
+
+    def replace(self, found: list[_Column]) -> int:
+        """Drop the columns that are of no use, add new ones; return how many are new."""
+        point = self.point
+        known = {column.key for column in self.columns}
+        new = [column for column in found if column.key not in known]
+        keep = (point.v > _DROP) | (point.forms > point.mean_form)
+        if not new and keep.all():
+            return 0
+        kept = [column for column, stays in zip(self.columns, keep, strict=True) if stays]
+        v = np.where(keep, point.v, 0.0)
+        v = np.append(v[keep] / v.sum(), np.zeros(len(new)))
+        self.take(kept + new)
+        if keep.all() or not point.v[~keep].any():
+            self.point = _Point(self, v, point.solution, like=point)
+        else:
+            self.point = self.evaluate(v, point.solution)
+        return len(new)
+
+    def result(
+        self,
+        status: Status,
+        history: list[float],
+        gaps: list[float],
+        solve_time: float,
+    ) -> AssignmentResult:
+        problem, point = self.problem, self.point
+        used = np.flatnonzero(point.v > 0.0)
+        used = used[np.argsort(-point.v[used], kind="stable")]
+        v, b, is_exact = point.v[used], point.b, problem.can_be_enumerated
+        return AssignmentResult(
+            x=v,
+            columns=self.weights[used],
+            b=b,
+            decision=v @ point.rows(self)[used],
+            coef=point.coef(self),
+            fixed_coef=b[problem.n_bags :].copy(),
+            instance_values=point.instance_values(self),
+            objective=point.value,
+            lower_bound=point.value - gaps[-1] if is_exact else -inf,
+            residual=gaps[-1] / max(abs(point.value), 1e-300),
+            gap_estimate=gaps[-1],
+            gap_is_proven=is_exact,
+            status=status,
+            n_iter=len(history),
+            n_inner=self.n_inner,
+            history=np.array(history),
+            gap_history=np.array(gaps),
+            solve_time=solve_time,
+        )

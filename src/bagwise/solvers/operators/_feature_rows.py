@@ -1,0 +1,155 @@
+"""Rows of a shared matrix, dense or sparse: products with few passes and no copies."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise._threads import checkpoint
+
+_SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
+
+
+class FeatureRows:
+    """Some rows of a shared dense or CSR matrix, read but never copied as a whole."""
+
+    def __init__(
+        self, matrix: Any, rows: ArrayLike | None = None, *, owner: str = "FeatureRows"
+    ) -> None:
+        self.owner = owner
+        if sp.issparse(matrix):
+            matrix = sp.csr_array(matrix)
+            if not matrix.has_canonical_format:  # a column twice would spoil the rows' lengths
+                matrix = matrix.copy()
+                matrix.sum_duplicates()
+            self.parts = tuple(
+                _read_only(part) for part in (_floats(matrix.data), matrix.indices, matrix.indptr)
+            )
+            self.width = max(1.0, len(matrix.data) / max(1, matrix.shape[0]))
+        else:
+            matrix = _floats(np.asarray(matrix))
+            if matrix.ndim != 2:
+                msg = f"{owner}: instances must be a matrix. Got shape {matrix.shape}."
+                raise ValueError(msg)
+            if matrix.strides[1] != matrix.itemsize and matrix.size:
+                matrix = np.ascontiguousarray(matrix)
+            matrix = _read_only(matrix)
+            self.parts, self.width = (matrix,), max(1.0, float(matrix.shape[1]))
+        self.matrix, self.is_sparse, self.d = matrix, sp.issparse(matrix), int(matrix.shape[1])
+        self.rows = _checked_index(owner, rows, int(matrix.shape[0]))
+        self.n = len(self.rows)
+        self.per_slice = max(1, int(_SLICE_SECONDS * 5e8 / self.width))
+
+    def not_finite(self) -> str:
+        """Return what to say if the rows hold NaN or infinity."""
+        return f"{self.owner}: instances must hold finite numbers only. Got NaN or infinity."
+
+    def take(self, positions: NDArray[np.int64]) -> "FeatureRows":
+        """Return the rows at some positions among these rows."""
+        out = object.__new__(FeatureRows)
+        out.__dict__.update(self.__dict__)
+        out.rows = self.rows[positions]
+        out.n = len(out.rows)
+        return out
+
+    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the inner product of each row with ``w``."""
+        from bagwise.solvers.svm import _primal_newton_kernels as kernels
+
+        function: Any = kernels.csr_dot if self.is_sparse else kernels.dense_dot
+        out = np.empty(self.n)
+        for piece in self._slices():
+            function(*self.parts, self.rows[piece], w, out[piece])
+        return out
+
+    def combine(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the rows, each times its factor."""
+        from bagwise.solvers.svm import _primal_newton_kernels as kernels
+
+        function: Any = kernels.csr_combine if self.is_sparse else kernels.dense_combine
+        out = np.zeros(self.d)
+        for piece in self._slices():
+            function(*self.parts, self.rows[piece], factor[piece], out)
+        return out
+
+    def square_norms(self) -> NDArray[np.float64]:
+        """Return the squared length of each row."""
+        from bagwise.solvers.svm import _primal_newton_kernels as kernels
+
+        function: Any = kernels.csr_square_norms if self.is_sparse else kernels.dense_square_norms
+        out = np.empty(self.n)
+        for piece in self._slices():
+            function(*self.parts, self.rows[piece], out[piece])
+        return out
+
+    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of ``weight * [x, 1] [x, 1]'`` over the rows."""
+        d = self.d
+        out = np.zeros((d + 1, d + 1))
+        step = int(min(4096, max(16, _SLICE_SECONDS * 1e10 / (d + 1) ** 2)))
+        for start in range(0, self.n, step):
+            checkpoint()
+            part = weight[start : start + step]
+            rows = self.rows[start : start + step]
+            if self.is_sparse:
+                block = self.matrix[rows].astype(np.float64)
+                weighted = sp.diags_array(part) @ block
+                out[:d, :d] += (block.T @ weighted).toarray()
+                out[:d, d] += weighted.sum(axis=0)
+                out[d, :d] = out[:d, d]
+                out[d, d] += part.sum()
+            else:
+                root = np.sqrt(part)
+                dense = np.empty((len(rows), d + 1))
+                np.multiply(self.matrix[rows], root[:, None], out=dense[:, :d])
+                dense[:, d] = root
+                out += dense.T @ dense
+        return out
+
+    def gram(self) -> NDArray[np.float64]:
+        """Return the inner products of the rows with one another."""
+        if self.is_sparse:
+            block = self.matrix[self.rows].astype(np.float64)
+            out: NDArray[np.float64] = (block @ block.T).toarray()
+            return out
+        out = np.zeros((self.n, self.n))
+        step = int(min(4096, max(16, _SLICE_SECONDS * 1e10 / (self.n + 1) ** 2)))
+        for start in range(0, self.d, step):
+            checkpoint()
+            dense = self.matrix[self.rows, start : start + step].astype(np.float64)
+            out += dense @ dense.T
+        return out
+
+    def _slices(self) -> Iterator[slice]:
+        for start in range(0, self.n, self.per_slice):
+            checkpoint()
+            yield slice(start, min(start + self.per_slice, self.n))
+
+
+def _floats(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that is read-only whatever it came from: one type to compile for."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _checked_index(owner: str, rows: ArrayLike | None, n: int) -> NDArray[np.int64]:
+    if rows is None:
+        return np.arange(n)
+    index = np.asarray(rows)
+    if index.ndim != 1 or (index.size and not np.issubdtype(index.dtype, np.integer)):
+        msg = (
+            f"{owner}: rows must be a vector of row numbers. "
+            f"Got {index.dtype} of shape {index.shape}."
+        )
+        raise ValueError(msg)
+    if index.size and not (index.min() >= 0 and index.max() < n):
+        msg = f"{owner}: rows must lie between 0 and {n - 1}. Got {index.min()} to {index.max()}."
+        raise ValueError(msg)
+    return index.astype(np.int64)

@@ -1,0 +1,260 @@
+"""The dual of a kernel support vector machine whose rows share slacks in groups.
+
+Steps along one or two rows with second-order selection find which rows are free and which groups
+are full. They run on a small copy of the Gram matrix that holds the rows in question, and Newton
+steps on the free rows make the answer exact.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise._threads import ordered_map
+from bagwise.solvers._checks import check_limits
+from bagwise.solvers._result import Result, Status
+from bagwise.solvers.svm._dual_search import DualSearch
+from bagwise.solvers.svm._grouped_dual_set import LARGEST_FREE, WorkingSet
+from bagwise.solvers.svm._grouped_dual_state import NAME, Problem, State
+
+_WHOLE = 1024  # up to so many rows, all of them are worked on at once
+_SMALLEST_SET, _LARGEST_SET = 512, 4096  # rows of a working set
+_NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
+_EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
+_POLISH_ATTEMPTS, _POLISH_ROUNDS = 5, 12
+_PATIENCE = 20_000  # steps after which Newton steps are tried, at the latest
+_LOSSES = 3  # times that rounding may stop the steps
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedSVMResult(Result):
+    """Solution of a kernel SVM with shared slacks: ``x`` holds ``alpha``, one number per row.
+
+    Parameters
+    ----------
+    intercept : float
+        The constant ``b`` of the decision function.
+    decision : ndarray of float
+        The decision function on the rows: ``gram @ (sign * alpha)``, plus ``b`` where the row
+        feels the intercept.
+    """
+
+    intercept: float
+    decision: NDArray[np.float64]
+
+
+def solve_grouped_svm_dual(
+    gram: NDArray[Any],
+    sign: ArrayLike,
+    group: ArrayLike,
+    cap: ArrayLike,
+    *,
+    target: ArrayLike = 1.0,
+    intercept: ArrayLike | None = None,
+    alpha0: ArrayLike | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 10_000_000,
+    check_finite: bool = True,
+) -> GroupedSVMResult:
+    r"""Train a support vector machine in which the rows of a group share one slack.
+
+    The problem, for rows :math:`r` with images :math:`\phi_r`, signs :math:`s_r`, targets
+    :math:`t_r`, groups of cost :math:`c_g`, and :math:`z_r` 1 where a row feels the intercept and
+    else 0, is
+
+    .. math::
+
+        \min_{w, b} \; \tfrac12 \|w\|^2
+        + \sum_g c_g \max_{r \in g} \bigl(t_r - s_r (\langle w, \phi_r \rangle + z_r b)\bigr)_+
+
+    and its dual, with :math:`Q_{rq} = s_r s_q \langle \phi_r, \phi_q \rangle`,
+
+    .. math::
+
+        \max_{\alpha \ge 0} \; t^\top \alpha - \tfrac12 \alpha^\top Q \alpha
+        \quad \text{subject to} \quad
+        \sum_{r \in g} \alpha_r \le c_g, \; \sum_r s_r z_r \alpha_r = 0.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        Inner products of the rows' images: symmetric and positive semi-definite, in single or
+        double precision. It is not copied if it is contiguous.
+    sign : array-like of shape (n,)
+        -1 or +1.
+    group : array-like of int of shape (n,)
+        The group of each row, counted from 0. Rows of a group need not be neighbours, but all of
+        them must feel the intercept with the same sign, or none of them.
+    cap : array-like of shape (n_groups,) or float
+        Costs of the groups, not negative. The rows of a group of cost 0 take no part, whatever
+        their signs.
+    target : array-like of shape (n,) or float
+        Margins that the rows ought to have; they may be negative.
+    intercept : array-like of shape (n,), optional
+        Which rows feel the intercept, as booleans or 0 and 1. By default all do.
+    alpha0 : array-like of shape (n,), optional
+        Where to start. Negative entries are cut, groups above their cap scaled down to it, and the
+        heavier sign scaled down to the lighter one, first.
+    tol : float
+        The largest violation of the optimality conditions: no feasible step along two rows, or
+        along one that does not feel the intercept, may raise the dual by more than ``tol`` per
+        unit of length.
+    max_iter : int
+        Most steps.
+    check_finite : bool
+        Whether to look for NaN and infinity in the whole Gram matrix first.
+
+    Returns
+    -------
+    GroupedSVMResult
+        ``objective`` is the primal value at ``(w, b)``, ``lower_bound`` the dual value,
+        ``residual`` the violation that ``tol`` bounds, computed from scratch, ``history`` the
+        negative dual values, ``gap_history`` the duality gap beside them.
+
+    Notes
+    -----
+    With ``u = target - sign * (gram @ (sign * alpha))`` and ``v = sign * u``, a row of a group
+    with room has ``u <= sign * b``, with equality where ``alpha > 0``; a row with ``alpha > 0`` of
+    a full group has ``u >= sign * b``. So the intercept is the mean of ``v`` over the rows with
+    ``alpha > 0`` in groups with room. If there are none, it is the middle of the interval of
+    optimal intercepts, or its end if it has only one: the interval begins at the largest ``v``
+    over the positive rows of groups with room and the negative rows with ``alpha > 0``, and it ends
+    at the smallest ``v`` over the negative rows of groups with room and the positive rows with
+    ``alpha > 0``. If no row feels the intercept, it is 0.
+
+    With at most 2000 free rows the last step solves their optimality conditions as linear
+    equations, so that decision values are accurate far beyond ``tol``.
+    """
+    started = perf_counter()
+    check_limits(NAME, tol, max_iter)
+    problem = Problem(gram, sign, group, cap, target, intercept, check_finite=check_finite)
+    state = State(problem, alpha0)
+    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
+    [search] = ordered_map(
+        lambda search: search.run(), [_Search(state, tol, max_iter)], n_threads=1
+    )
+    return search.result(perf_counter() - started)
+
+
+class _Search(DualSearch):
+    """The order of events: steps on all rows, then on working sets, then the polish."""
+
+    def __init__(self, state: State, tol: float, max_iter: int) -> None:
+        self.state = state
+        super().__init__(NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE)
+
+    def run(self) -> "_Search":
+        state, tol = self.state, self.tol
+        active = state.problem.active
+        if len(active) > _WHOLE and self.n_breaking > _SMALLEST_SET:
+            self.descend(self.whole(), 0.5 * tol, budget=len(active) // 6)
+        goal, attempts, losses, stuck = tol, 0, 0, False
+        violation = state.violation
+        polished = violation == -np.inf  # nothing can move
+        while True:
+            if violation <= tol and polished:
+                if state.is_exact:
+                    break
+                state.refresh()
+                violation = state.violation
+                losses += violation > tol
+                continue
+            if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
+                self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
+                break
+            work = self.whole() if stuck else self.working_set()
+            # Other rows may come in while the free rows are not known: do not be exact too early.
+            aim = 0.05 * violation if work.is_partial else _NEWTON_BELOW
+            aim = max(0.5 * goal, min(aim, 0.05 * violation))
+            # Within tol the answer is good enough: what makes it exact must not cost much more.
+            budget = None if violation > tol else max(1000, self.n_iter // 4)
+            dual, n_iter = state.dual, self.n_iter
+            lost = self.descend(work, aim, budget)
+            # Where very many rows tie, the set may hold no two that can move together.
+            stuck = self.n_iter == n_iter and work.is_partial
+            polish = attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
+            polished = not polish
+            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
+                polished = work.newton(_POLISH_ROUNDS)
+            work.push()
+            self.record()
+            blurred = state.rounding > tol
+            if lost or blurred:
+                state.refresh()
+            violation = state.violation
+            if lost or (blurred and self.is_hopeless(dual, n_iter)):  # steps can do no more
+                polished = True
+                losses += violation > tol
+                continue
+            exact = max(_EXACT * tol, state.rounding)
+            if polish and violation <= tol and not (polished and violation <= exact):
+                polished = False
+                attempts += 1
+                goal = 0.1 * max(violation, exact)
+        if not state.is_exact:
+            state.refresh()
+        self.record()
+        return self
+
+    @property
+    def n_breaking(self) -> int:
+        """Return how many rows violate a condition nearly as much as the worst one."""
+        score = np.maximum(*self.state.scores())
+        return int(np.count_nonzero(score > max(0.0, 0.6 * score.max())))
+
+    def whole(self) -> WorkingSet:
+        return WorkingSet(self.state, None, self.state.problem.gram)
+
+    def working_set(self) -> WorkingSet:
+        """Choose the free rows and those closest to breaking, or already breaking, a condition."""
+        state, p = self.state, self.state.problem
+        if len(p.active) <= _WHOLE:
+            return self.whole() if len(p.active) == p.n else self.gathered(p.active)
+        positive, full = state.alpha > 0.0, state.room <= 0.0
+        several = np.bincount(p.group[positive], minlength=len(full)) > 1
+        free = positive & (~full | several)[p.group]
+        n_free = int(free.sum())
+        size = min(max(_SMALLEST_SET, n_free + n_free // 2), _LARGEST_SET)
+        if size >= len(p.active):
+            return self.gathered(p.active)
+        grow, shrink = state.scores()
+        score = np.maximum(grow, shrink)
+        if 3 * n_free <= 2 * size:
+            score[free] = np.inf
+        for part in (grow, shrink):  # a step needs one of each
+            score[np.argpartition(-part, size // 8)[: size // 8 + 1]] = np.inf
+        score[(p.cap == 0.0)[p.group]] = -np.inf
+        chosen = np.zeros(p.n, np.bool_)
+        chosen[np.argpartition(-score, size)[:size]] = True
+        chosen &= score > -np.inf
+        touched = np.bincount(p.group[chosen], minlength=len(full)) > 0
+        chosen |= positive & (full & touched)[p.group]  # whoever is to grow there swaps with these
+        return self.gathered(np.flatnonzero(chosen))
+
+    def gathered(self, rows: NDArray[np.int64]) -> WorkingSet:
+        """Return a working set with a copy of its part of the Gram matrix."""
+        from bagwise.solvers.svm._svm_dual_kernels import gather
+
+        gram = self.square(len(rows))
+        gather(self.state.problem.gram, rows, rows, gram)
+        return WorkingSet(self.state, rows, gram)
+
+    def result(self, solve_time: float) -> GroupedSVMResult:
+        state, p = self.state, self.state.problem
+        intercept = state.intercept()
+        image = p.weight * (p.goal - state.v)
+        return GroupedSVMResult(
+            x=state.alpha,
+            intercept=intercept,
+            decision=image + np.where(p.paired, intercept, 0.0),
+            objective=state.primal(intercept),
+            lower_bound=state.dual,
+            residual=max(0.0, state.violation),
+            status=self.status,
+            n_iter=self.n_iter,
+            history=np.array(self.history),
+            gap_history=np.array(self.gaps),
+            solve_time=solve_time,
+        )

@@ -1,0 +1,354 @@
+"""The dual of a kernel SVM as data: the problem, the current point, and access to the Gram matrix.
+
+The matrix is an array, or a `GramSource` that computes blocks on demand. The squared hinge adds a
+ridge to its diagonal; the ridge is kept as a vector, so that the matrix need not be copied.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bagwise._threads import checkpoint
+from bagwise.solvers._checks import (
+    check_square,
+    checked_array,
+    checked_gram,
+    checked_terms,
+    not_finite,
+)
+from bagwise.solvers.operators._gram_source import CachedGram, GramSource
+from bagwise.solvers.svm._dual_search import SLICE_SECONDS
+from bagwise.solvers.svm._multipliers import intercept_between
+
+_BLOCK_BYTES = 4e6  # of the rows that a source is asked for at a time
+_FAR = 0.5  # rows rest if they are so far from violating a condition, in units of the target
+_FEWEST = 0.2  # of the rows: fewer are not sent to rest
+
+NAME = "solve_svm_dual"  # in errors
+LOSSES = ("hinge", "squared_hinge")
+
+
+class State:
+    """The problem and the current point, in signed form: ``beta = sign * alpha``.
+
+    ``v`` is ``sign * target - (gram + ridge) @ beta``. Rows may rest (`rest`): they stay at their
+    bounds, and their ``v`` is out of date until `wake`.
+    """
+
+    def __init__(
+        self,
+        gram: NDArray[Any] | GramSource,
+        sign: ArrayLike,
+        cost: ArrayLike,
+        target: ArrayLike,
+        alpha0: ArrayLike | None,
+        *,
+        loss: str,
+        check_finite: bool,
+    ) -> None:
+        if loss not in LOSSES:
+            msg = f"{NAME}: loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}."
+            raise ValueError(msg)
+        self.source: GramSource | None = None
+        self.gram: NDArray[Any] = np.empty((0, 0))
+        if not isinstance(gram, np.ndarray) and isinstance(gram, GramSource):
+            self.source = _checked_source(gram)
+            kernel = _checked_diagonal(self.source)
+        else:
+            self.gram = checked_gram(NAME, gram, check_finite=check_finite)
+            kernel = self.gram.diagonal().astype(np.float64)
+        self.n = n = len(kernel)
+        self.sign, self.cost, targets = checked_terms(NAME, sign, cost, target, n)
+        if len(np.unique(self.sign)) < 2:
+            msg = f"{NAME}: sign must hold -1 and +1, both of them. Got {self.sign[0]:g} only."
+            raise ValueError(msg)
+        self.goal = self.sign * targets
+        self.is_squared = loss == "squared_hinge"
+        self.kernel_diagonal = kernel
+        self.ridge = np.zeros(n)
+        bound = self.cost
+        self.flat = max(1e-12 * float(np.abs(kernel).max()), 1e-200)
+        if self.is_squared:
+            used = self.cost > 0.0
+            np.divide(0.5, self.cost, out=self.ridge, where=used)
+            bound = np.where(used, np.inf, 0.0)
+            least = 2.0 * float(self.ridge[used].min(initial=np.inf))
+            self.flat = min(self.flat, max(least, 4e-4 * self.flat))
+        self.diagonal = kernel + self.ridge
+        self.lower = np.where(self.sign < 0, -bound, 0.0)
+        self.upper = np.where(self.sign > 0, bound, 0.0)
+        self.beta = np.zeros(n)
+        self.v = self.goal.copy()
+        # An array's entries are what they are; a source may round them differently in each block.
+        self._eps = float(np.finfo(self.source.dtype if self.source else np.float64).eps)
+        self.blur = 0.0  # what rounding has added up to in v, at most
+        self.is_exact = True
+        self.awake: NDArray[np.int64] | None = None  # None: all rows
+        self._rested_beta = self._rested_v = np.empty(0)
+        self._rested_dual = 0.0
+        if alpha0 is not None:
+            self._start(np.clip(checked_array(NAME, "alpha0", alpha0, (n,)), 0.0, bound))
+
+    def _start(self, alpha: NDArray[np.float64]) -> None:
+        """Start from a point of the box, after the excess of the heavier sign is taken off.
+
+        Free rows pay first, so that rows at a bound stay there. If that is not enough, rows at
+        their upper bound pay, in the order in which a falling intercept would free them.
+        """
+        self.beta = self.sign * alpha
+        self.subtract(np.flatnonzero(alpha), self.beta)
+        excess = float(self.beta.sum())
+        heavier = self.sign * excess > 0.0
+        free = heavier & self.free
+        paid = min(abs(excess), float(alpha[free].sum()))
+        if paid > 0.0:
+            alpha[free] *= 1.0 - paid / float(alpha[free].sum())
+        left = abs(excess) - paid
+        if left > 0.0:
+            alpha[free] = 0.0
+            bound = np.flatnonzero(heavier & (alpha > 0.0))
+            bound = bound[np.argsort((self.sign * self.v)[bound], kind="stable")]
+            before = np.cumsum(alpha[bound]) - alpha[bound]
+            alpha[bound] -= np.clip(left - before, 0.0, alpha[bound])
+        change = self.sign * alpha - self.beta
+        self.beta += change
+        self.subtract(np.flatnonzero(change), change)
+
+    def subtract(
+        self,
+        rows: NDArray[np.int64],
+        factor: NDArray[np.float64],
+        columns: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Subtract ``factor[rows] @ (gram + ridge)[rows]`` from ``v``.
+
+        From a source only ``columns`` are computed, or those of the rows that are awake.
+        """
+        from bagwise.solvers.svm._svm_dual_kernels import subtract_rows
+
+        self.blur += self._eps * float(np.abs(factor[rows]) @ self.diagonal[rows])
+        if self.source is None:
+            per_slice = 4 * max(1, int(SLICE_SECONDS * 2.5e8 / self.n))
+        else:
+            columns = self.awake if columns is None else columns
+            width = self.n if columns is None else len(columns)
+            per_slice = max(4, int(_BLOCK_BYTES / (width * self.source.dtype.itemsize + 1)))
+        v = self.v if columns is None else self.v[columns]
+        for first in range(0, len(rows), per_slice):
+            checkpoint()
+            piece = rows[first : first + per_slice]
+            if self.source is None:
+                subtract_rows(self.gram, piece, factor[piece], v)
+            else:
+                block = np.ascontiguousarray(self.source.block(piece, columns))
+                subtract_rows(block, np.arange(len(piece)), factor[piece], v)
+        if columns is not None:
+            self.v[columns] = v
+        if self.source is not None and not np.isfinite(v).all():
+            raise ValueError(not_finite(NAME))
+        if self.is_squared:
+            if columns is not None:
+                rows = np.intersect1d(rows, columns, assume_unique=True)
+            self.v[rows] -= self.ridge[rows] * factor[rows]
+
+    def square(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+        """Write the block of some rows and the same columns, with the ridge."""
+        from bagwise.solvers.svm._svm_dual_kernels import gather
+
+        if self.source is None:
+            gather(self.gram, rows, rows, out)
+        else:
+            step = max(1, int(_BLOCK_BYTES / (8 * len(rows) + 1)))
+            for first in range(0, len(rows), step):
+                checkpoint()
+                block = self.source.block(rows[first : first + step], rows)
+                if not np.isfinite(block).all():
+                    raise ValueError(not_finite(NAME))
+                out[first : first + step] = block
+        out.flat[:: len(rows) + 1] = self.diagonal[rows]
+
+    def tidied(self) -> NDArray[np.float64]:
+        """Return the point without rounding.
+
+        A row that only rounding keeps from a bound goes there (or it would fix the intercept), and
+        the signs balance again.
+        """
+        beta = self.beta.copy()
+        hair = 16.0 * np.finfo(np.float64).eps * np.abs(beta).max()
+        below, above = beta - self.lower, self.upper - beta
+        np.copyto(beta, self.lower, where=(below <= hair) & (below <= above))
+        np.copyto(beta, self.upper, where=(above <= hair) & (above < below))
+        free = (beta > self.lower) & (beta < self.upper)
+        if free.any():
+            room = np.where(free, np.minimum(self.upper - beta, beta - self.lower), -1.0)
+            k = int(room.argmax())
+            beta[k] = np.clip(beta[k] - beta.sum(), self.lower[k], self.upper[k])
+        return beta
+
+    def refresh(self) -> None:
+        """Take rounding out of the point and compute ``v`` from scratch."""
+        if self.awake is not None:
+            self._set_awake(None)
+        self.beta[:] = self.tidied()
+        self.v[:] = self.goal
+        self.blur = 0.0
+        self.subtract(np.flatnonzero(self.beta), self.beta)
+        self.is_exact = True
+
+    def settle(self, tol: float) -> None:
+        """Make ``v`` exact: from scratch, unless a source has kept it well within ``tol``."""
+        self.wake()
+        if self.source is None or self.blur > 1e-3 * tol:
+            self.refresh()
+            return
+        change = self.tidied() - self.beta
+        self.beta += change
+        np.clip(self.beta, self.lower, self.upper, out=self.beta)
+        self.subtract(np.flatnonzero(change), change)
+        self.is_exact = True
+
+    def move(self, rows: NDArray[np.int64], beta: NDArray[np.float64]) -> None:
+        """Give some rows new values."""
+        change = np.zeros(self.n)
+        change[rows] = beta - self.beta[rows]
+        changed = np.flatnonzero(change)
+        before = self.v[changed]
+        self.beta[rows] = beta
+        n_nonzero = np.count_nonzero(self.beta)
+        # From an array what is computed is cheap, and from scratch it is more exact.
+        if len(changed) * (2 if self.source is None else 1) > n_nonzero and self.awake is None:
+            self.refresh()
+        else:
+            self.subtract(changed, change)
+        self._rested_dual += 0.5 * float(change[changed] @ (before + self.v[changed]))
+
+    def rest(self, violation: float) -> None:
+        """Let rows far from violating a condition rest, if they are many."""
+        if self.source is None:
+            return
+        growing, shrinking = self.scores(violation)
+        near = np.maximum(growing, shrinking) > -max(_FAR, 5.0 * violation)
+        near &= self.cost > 0.0
+        n_awake = self.n if self.awake is None else len(self.awake)
+        if np.count_nonzero(near) > n_awake - _FEWEST * self.n:
+            return
+        if self.awake is None:
+            self._rested_dual = self.dual
+            self._rested_beta, self._rested_v = self.beta.copy(), self.v.copy()
+        # Some rest after others: v of all of them is that of the time before the first.
+        far = np.flatnonzero(~near)
+        self.v[far] = self._rested_v[far]
+        self._set_awake(np.flatnonzero(near))
+
+    def wake(self) -> None:
+        """Bring ``v`` of the resting rows up to date."""
+        if self.awake is None:
+            return
+        resting = np.ones(self.n, bool)
+        resting[self.awake] = False
+        change = self.beta - self._rested_beta
+        self.subtract(np.flatnonzero(change), change, np.flatnonzero(resting))
+        self._set_awake(None)
+
+    def _set_awake(self, rows: NDArray[np.int64] | None) -> None:
+        self.awake = rows
+        if isinstance(self.source, CachedGram):
+            self.source.narrow(rows)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        return (self.beta > self.lower) & (self.beta < self.upper)
+
+    def moves(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell which rows may grow and which may shrink. Resting rows may do neither."""
+        grows, shrinks = self.beta < self.upper, self.beta > self.lower
+        if self.awake is not None:
+            awake = np.zeros(self.n, bool)
+            awake[self.awake] = True
+            grows, shrinks = grows & awake, shrinks & awake
+        return grows, shrinks
+
+    def interval(self) -> tuple[float, float]:
+        """Return the largest ``v`` that may grow and the smallest that may shrink.
+
+        At the optimum the intercept lies between the two.
+        """
+        grows, shrinks = self.moves()
+        highest = self.v[grows].max(initial=-np.inf)
+        lowest = self.v[shrinks].min(initial=np.inf)
+        if np.isnan(highest) or np.isnan(lowest):
+            raise ValueError(not_finite(NAME))
+        return float(highest), float(lowest)
+
+    @property
+    def violation(self) -> float:
+        highest, lowest = self.interval()
+        return highest - lowest
+
+    def scores(self, violation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how much rows want to grow and to shrink: above 0 where they violate a condition.
+
+        Minus infinity stands where they may not.
+        """
+        middle = self.interval()[0] - 0.5 * violation
+        grows, shrinks = self.moves()
+        return np.where(grows, self.v - middle, -np.inf), np.where(
+            shrinks, middle - self.v, -np.inf
+        )
+
+    @property
+    def n_breaking(self) -> int:
+        """Return how many rows violate a condition nearly as much as the worst one."""
+        highest, lowest = self.interval()
+        fifth = 0.2 * (highest - lowest)
+        grows = (self.beta < self.upper) & (self.v > highest - fifth)
+        shrinks = (self.beta > self.lower) & (self.v < lowest + fifth)
+        return int(np.count_nonzero(grows | shrinks))
+
+    @property
+    def rounding(self) -> float:
+        """Return how exactly ``v`` can be known."""
+        size = np.abs(self.beta)
+        terms = size @ np.abs(self.kernel_diagonal) + (np.abs(self.goal) + self.ridge * size).max()
+        return float(np.finfo(np.float64).eps * terms)
+
+    @property
+    def dual(self) -> float:
+        if self.awake is not None:
+            return self._rested_dual
+        return 0.5 * float(self.beta @ (self.goal + self.v))
+
+    def intercept(self) -> float:
+        return intercept_between(self.v, self.free, self.interval())
+
+    def primal(self, intercept: float) -> float:
+        ahead = self.v + self.ridge * self.beta  # sign * target - gram @ beta
+        slack = np.maximum(self.sign * (ahead - intercept), 0.0)
+        if self.is_squared:
+            slack *= slack
+        return 0.5 * float(self.beta @ (self.goal - ahead)) + float(self.cost @ slack)
+
+    def decision(self, intercept: float) -> NDArray[np.float64]:
+        return self.goal - self.v - self.ridge * self.beta + intercept
+
+
+def _checked_source(source: GramSource) -> GramSource:
+    check_square(NAME, source.shape)
+    if source.dtype not in (np.float32, np.float64):
+        msg = f"{NAME}: gram must be in single or double precision. Got {source.dtype}."
+        raise ValueError(msg)
+    return source
+
+
+def _checked_diagonal(source: GramSource) -> NDArray[np.float64]:
+    diagonal = np.array(source.diagonal(), np.float64)
+    if diagonal.shape != source.shape[:1]:
+        msg = (
+            f"{NAME}: gram.diagonal() must have {source.shape[0]} entries. "
+            f"Got shape {diagonal.shape}."
+        )
+        raise ValueError(msg)
+    if not np.isfinite(diagonal).all():
+        raise ValueError(not_finite(NAME))
+    return diagonal

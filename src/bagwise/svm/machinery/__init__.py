@@ -1,0 +1,1 @@
+"""What support vector machines on bags share: problems, trainers, representations, bases."""

@@ -1,0 +1,302 @@
+"""Machines that train on bags as wholes, and those whose bag kernel is a sum over instances."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bagwise._compat import StrOptions
+from bagwise.bags import Bags, segment_sum
+from bagwise.base import Target
+from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
+from bagwise.svm.machinery._kernel_machine import KernelMachine
+from bagwise.svm.machinery._precomputed import warn_unless_psd
+from bagwise.svm.machinery._representation import expansion_attributes
+from bagwise.svm.machinery._sharing import Share, problem_key, shared_by
+from bagwise.svm.machinery._trainer import (
+    HingeProblem,
+    KernelTrainer,
+    LinearTrainer,
+    Solution,
+    Trainer,
+)
+
+
+class BagRowMachine(KernelMachine):
+    """Base of machines that train on one row for each bag; a given kernel is one between bags."""
+
+    @property
+    def _loss(self) -> str:
+        """What a violated margin costs."""
+        return "hinge"
+
+    @property
+    def _has_features(self) -> bool:
+        """Whether images are explicit."""
+        return self.kernel == "linear" or (self.approx is not None and self.kernel != "precomputed")
+
+    @property
+    def _solver(self) -> dict[str, Any]:
+        return {"max_iter": self.max_iter, "loss": self._loss}
+
+    def _shared_bytes(self, bags: Bags) -> int:
+        """See `SharingMachine`: a matrix between all bags, and factors of instances."""
+        return int(8 * (len(bags) ** 2 + bags.n_instances))
+
+    def _learn_rows(
+        self,
+        rows: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        """Learn from bags of one row each: vectors, or rows of a given kernel matrix."""
+        representation = self._represent(rows, bag_weight, **self._solver)
+        solutions = self._solve_rows(representation.trainer, target, cost_weight)
+        return self._fitted(representation, solutions)
+
+    def _solve_rows(
+        self, trainer: Trainer, target: Target, cost_weight: NDArray[np.float64]
+    ) -> list[Solution]:
+        if (
+            self._loss == "squared_hinge"
+            and isinstance(trainer, KernelTrainer)
+            and (
+                self.kernel == "precomputed"
+                or callable(self.kernel)
+                or (self.kernel == "poly" and self.coef0 < 0)
+            )
+        ):
+            self._refuse_unbounded(trainer.gram, self.C * cost_weight)
+        every = np.arange(trainer.n_instances)
+        return self._solve_outputs(
+            trainer,
+            target,
+            lambda output: trainer.solve(
+                HingeProblem(every, target.signs[:, output], self.C * cost_weight[:, output])
+            ),
+        )
+
+    def _refuse_unbounded(self, gram: NDArray[Any], cost: NDArray[np.float64]) -> None:
+        """Refuse a kernel so far from positive semi-definite that the dual has no maximum.
+
+        The squared hinge, unlike the hinge, sets no bound to the multipliers of the dual. It adds
+        one over twice the cost to the diagonal of the kernel, which makes up for a little.
+        """
+        name = f"{type(self).__name__}: the kernel"
+        if check_psd(gram, name=name) == 0.0:
+            return
+        for column in cost.T:
+            rows = np.flatnonzero(column)
+            least = check_psd(gram[np.ix_(rows, rows)] + np.diag(0.5 / column[rows]), name=name)
+            if least < -1e-6:
+                msg = (
+                    f"{name} between bags, with 1 / (2 C) added to its diagonal, must be positive "
+                    f"semi-definite: with the squared hinge there is no optimum otherwise. Its "
+                    f"smallest eigenvalue is {least:.2g} times the largest one. Lower C or use "
+                    'the hinge: MIKernelSVM(loss="hinge").'
+                )
+                raise ValueError(msg)
+
+    def _warn_unless_kernel(self, gram: NDArray[np.float64]) -> None:
+        """Warn if a function that the user brought makes no kernel between the training bags."""
+        if callable(self.kernel):
+            warn_unless_psd(gram, f"{type(self).__name__}: the kernel between bags")
+
+    def _one_row_each(self, bags: Bags) -> Bags:
+        """Refuse bags of several rows: a kernel between bags has one row for each bag."""
+        if (bags.sizes != 1).any():
+            which = int(np.flatnonzero(bags.sizes != 1)[0])
+            msg = (
+                f"With kernel='precomputed', {type(self).__name__} takes a matrix with one row for "
+                f"each bag. Got {bags.describe(which)} with {bags.sizes[which]} rows."
+            )
+            raise ValueError(msg)
+        return bags
+
+
+class BagKernelMachine(BagRowMachine):
+    r"""Base of machines with a kernel :math:`K(B, B') = \langle \Phi(B), \Phi(B') \rangle`.
+
+    .. math::
+
+        \Phi(B) = \frac{1}{\nu(B)} \sum_{x \in B} u(x) \phi(x)
+
+    with factors :math:`u` of the instances (1 unless a subclass says otherwise) and
+    :math:`\nu(B) = \sum_{x \in B} u(x)` or the norm of the sum. The score of an instance is that of
+    the bag that holds it alone.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        "normalization": [StrOptions({"average", "feature_space"})],
+    }
+
+    def _instance_factors(self, bags: Bags) -> NDArray[np.float64] | None:
+        """Return the factor of each instance, or None if all are 1."""
+        return None
+
+    @property
+    def _averages(self) -> bool:
+        """Whether sums are divided by the sum of the factors, else by their norm."""
+        return bool(self.normalization == "average")
+
+    # -------------------------------------------------------------------------------- learning
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        if self.kernel == "precomputed":
+            return self._learn_rows(self._one_row_each(bags), target, cost_weight, bag_weight)
+        kernel = self._resolve_kernel(bags, bag_weight)
+        if self._has_features:
+            factors = self._instance_factors(bags)
+            representation = self._represent(bags, bag_weight)
+            assert isinstance(representation.trainer, LinearTrainer)
+            features = weighted_sums(representation.trainer.features, bags.offsets, factors)
+            _divide_rows(features, self._norms(bags, kernel, factors))
+            rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
+            return self._fitted(representation, self._solve_rows(rows, target, cost_weight))
+        share = shared_by(bags, room_for=self)
+        gram, factors = self._pair_sums(bags, kernel, share)
+        norm = self._norms(bags, kernel, factors, np.diagonal(gram))
+        normalise_set_gram(gram, norm, norm, out=gram)
+        coef, fitted = self._solve_gram(gram, target, cost_weight, share)
+        instance_coef = spread(coef / norm, bags.sizes)
+        if factors is not None:
+            instance_coef *= factors
+        fitted |= expansion_attributes(bags.instances, instance_coef, kernel)
+        if share is not None:
+            share.remember(
+                self, matrix=self._whole_sums(share, kernel)[0], of_bags=True, places=share.index,
+                coef=coef / norm, fitted=fitted["dual_coef_"],
+            )  # fmt: skip
+        return fitted
+
+    def _pair_sums(
+        self, bags: Bags, kernel: InstanceKernel, share: Share | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the sums over pairs of instances of every two bags, and the factors in them."""
+        if share is None:
+            factors = self._instance_factors(bags)
+            return _factored(set_gram, kernel, bags, factors), factors
+        sums, factors = self._whole_sums(share, kernel)
+        chosen = np.ix_(share.index, share.index)
+        return sums[chosen], None if factors is None else factors[share.rows]
+
+    def _whole_sums(
+        self, share: Share, kernel: InstanceKernel
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the same of all bags of a search, whatever is selected."""
+        own = set(self._parameter_constraints) - set(KernelMachine._parameter_constraints)
+        parameters = tuple(getattr(self, name) for name in sorted(own - {"loss", "normalization"}))
+        sums: tuple[NDArray[np.float64], NDArray[np.float64] | None] = share.of_whole(
+            (type(self), kernel, parameters), lambda whole: self._pair_sums(whole, kernel, None)
+        )
+        return sums
+
+    def _solve_gram(
+        self,
+        gram: NDArray[np.float64],
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        share: Share | None = None,
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Return the factor of each bag in each output, and the attributes that follow."""
+        self._warn_unless_kernel(gram)
+        trainer = KernelTrainer(gram, len(gram), tol=self.tol, **self._solver)
+        if share is not None:
+            trainer = share.started(trainer, problem_key(self))
+        solutions = self._solve_rows(trainer, target, cost_weight)
+        coef = np.array([s.instance_coef(np.ones(len(gram), np.int64)) for s in solutions])
+        return coef, {
+            **self._fitted_parts(solutions),
+            "support_": np.flatnonzero(coef.any(axis=0)),
+        }
+
+    def _norms(
+        self,
+        bags: Bags,
+        kernel: InstanceKernel,
+        factors: NDArray[np.float64] | None,
+        squares: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return what the sums over each bag are divided by; ``squares`` if they are known."""
+        if not self._averages:
+            if squares is None:
+                squares = _factored(set_self, kernel, bags, factors)
+            return positive_root(squares)
+        if factors is None:
+            return bags.sizes.astype(np.float64)
+        return np.add.reduceat(factors, bags.offsets[:-1])
+
+    # -------------------------------------------------------------------------------- scoring
+
+    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        if self.kernel == "precomputed":
+            return self._expand(self._one_row_each(bags)) + self.intercept_
+        share = shared_by(bags)
+        sums = None if share is None else share.scores(self, of_bags=True)
+        kernel, squares = self._fitted_kernel(), None
+        if share is not None and sums is not None:
+            whole, factors = self._whole_sums(share, kernel)
+            squares = np.diagonal(whole)[share.index]
+            factors = None if factors is None else factors[share.rows]
+        else:
+            factors, offsets = self._instance_factors(bags), bags.offsets
+            sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:], weights=factors)
+        return sums / self._norms(bags, kernel, factors, squares)[:, None] + self.intercept_
+
+    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        scores = self._expand(bags)
+        if not self._averages:
+            diagonal = self._fitted_kernel().diagonal(bags.instances)
+            scores = scores / positive_root(diagonal)[:, None]
+        return scores + self.intercept_
+
+
+def spread(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give the value of each bag, in each row, to all of its parts."""
+    return np.repeat(values, sizes, axis=1)
+
+
+def weighted_sums(
+    features: Any, offsets: NDArray[np.int64], factors: NDArray[np.float64] | None
+) -> Any:
+    """Return the sum of the features of each bag, each instance with its factor."""
+    if factors is None:
+        factors = np.ones(features.shape[0])
+    shape = (len(offsets) - 1, features.shape[0])
+    return sp.csr_array((factors, np.arange(features.shape[0]), offsets), shape=shape) @ features
+
+
+def positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return square roots, and 1 for a bag of norm 0, whose kernel values are all 0 anyway."""
+    roots = np.sqrt(np.maximum(squares, 0.0)).astype(np.float64)
+    return np.where(roots > 0, roots, 1.0)
+
+
+def _factored(
+    pair_sums: Any, kernel: InstanceKernel, bags: Bags, factors: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Call `set_gram` or `set_self`; factors belong to rows in the order of the bags."""
+    sums: NDArray[np.float64]
+    if factors is None:
+        sums = pair_sums(kernel, *bags.segments)
+    else:
+        offsets = bags.offsets
+        sums = pair_sums(kernel, bags.instances, offsets[:-1], offsets[1:], weights=factors)
+    return sums
+
+
+def _divide_rows(matrix: Any, divisor: NDArray[np.float64]) -> None:
+    """Divide the rows of a dense or CSR matrix, in place."""
+    if sp.issparse(matrix):
+        matrix.data /= np.repeat(divisor, np.diff(matrix.indptr))
+    else:
+        matrix /= divisor[:, None]

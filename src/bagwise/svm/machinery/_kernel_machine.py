@@ -1,0 +1,235 @@
+"""What support vector machines on bags share: a kernel between instances, exact or approximated."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags, scan_max, segment_max
+from bagwise.base import BagClassifier, BagTags, GammaRule, Target, expand, one_vs_rest
+from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma
+from bagwise.solvers import Certificate
+from bagwise.svm.machinery._alternation import Alternation, alternate
+from bagwise.svm.machinery._representation import BagMean, Representation, represent
+from bagwise.svm.machinery._sharing import represent_shared, settled_gamma, shared_by
+from bagwise.svm.machinery._trainer import Solution, Trainer, constant_solution
+
+
+class KernelMachine(BagClassifier):
+    """Base of classifiers whose instance score is linear in the space of a kernel.
+
+    Parameters that all of them have are described once, in the documentation of `SIL`.
+    """
+
+    _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions({*FORMULAS, "precomputed"}), callable],
+        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "approx": [StrOptions({"cholesky", "nystroem", "fourier"}), None],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "cache_size": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        class_weight: Any = None,
+        cache_size: float = 200.0,
+        tol: float = 1e-6,
+        max_iter: int = 10_000_000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.approx = approx
+        self.rank = rank
+        self.class_weight = class_weight
+        self.cache_size = cache_size
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled bags.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels)
+            Labels, or an indicator matrix of label lists.
+        sample_weight : array-like of shape (n_bags,), optional
+            Weights of the bags; weight 2 is the same as having the bag twice.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
+
+    # -------------------------------------------------------------------------------- learning
+
+    def _resolve_kernel(self, bags: Bags, bag_weight: NDArray[np.float64]) -> InstanceKernel:
+        """Return the kernel with its numbers settled; a weight counts as a repetition."""
+        if not needs_gamma(self.kernel):
+            return self._make_kernel(1.0)
+        return self._make_kernel(settled_gamma(self.gamma, bags, bag_weight))
+
+    def _make_kernel(self, gamma: float) -> InstanceKernel:
+        return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+
+    def _fitted_kernel(self) -> InstanceKernel:
+        return self._make_kernel(self.gamma_ if needs_gamma(self.kernel) else 1.0)
+
+    def _random_generator(self) -> np.random.Generator:
+        """Return the source of all that is random in a fit."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _represent(
+        self,
+        bags: Bags,
+        bag_weight: NDArray[np.float64],
+        *,
+        means: BagMean | None = None,
+        **solver: Any,
+    ) -> Representation:
+        """Return where the instances live, with the means of bags if the method needs them.
+
+        Settings of the solver beyond ``tol`` go to the trainer.
+        """
+        solver = {"tol": self.tol, **solver}
+        kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
+        rng = self._random_generator()
+
+        def make(bags: Bags, cache_bytes: int) -> Representation:
+            return represent(
+                bags,
+                kernel,
+                approx=self.approx,
+                rank=self.rank,
+                rng=rng,
+                means=means,
+                cache_bytes=cache_bytes,
+                solver=solver,
+                owner=type(self).__name__,
+            )
+
+        share = shared_by(bags)
+        if share is None or kernel is None:
+            return make(bags, int(self.cache_size * 1e6))
+        return represent_shared(self, share, kernel, means, solver, make)
+
+    def _shared_bytes(self, bags: Bags) -> int:
+        """See `SharingMachine`: a matrix between all instances and means of bags."""
+        return int(bags.segments[0].dtype.itemsize * (bags.n_instances + len(bags)) ** 2)
+
+    def _solve_outputs(
+        self, trainer: Trainer, target: Target, solve: Callable[[int], Solution]
+    ) -> list[Solution]:
+        """Solve the problem of each output; a label that no bag or every bag has is constant."""
+
+        def solve_one(output: int) -> Solution:
+            sign = target.signs[:, output]
+            if (sign == sign[0]).all():
+                return constant_solution(trainer.n_instances, float(sign[0]))
+            return solve(output)
+
+        return one_vs_rest(solve_one, target.n_outputs, self.n_jobs)
+
+    def _alternate_outputs(
+        self, trainer: Trainer, target: Target, problem: Callable[[int], Alternation]
+    ) -> list[Solution]:
+        """Solve by alternation the problem of each output, from ``n_init`` starts."""
+        n_init = getattr(self, "n_init", 1)
+        seeds = np.zeros(target.n_outputs, np.int64)
+        if n_init > 1:
+            seeds = self._random_generator().integers(2**31, size=target.n_outputs)
+
+        def solve(output: int) -> Solution:
+            return alternate(
+                problem(output),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_init=n_init,
+                rng=np.random.default_rng(seeds[output]),
+            )
+
+        return self._solve_outputs(trainer, target, solve)
+
+    def _fitted(self, representation: Representation, solutions: list[Solution]) -> dict[str, Any]:
+        """Return the fitted attributes."""
+        return {**self._fitted_parts(solutions), **representation.attributes(solutions)}
+
+    @staticmethod
+    def _fitted_parts(solutions: list[Solution]) -> dict[str, Any]:
+        """Return the fitted attributes that do not depend on the kernel."""
+        return {
+            "intercept_": np.array([solution.intercept for solution in solutions]),
+            "result_": Certificate.total([solution.certificate for solution in solutions]),
+        }
+
+    # -------------------------------------------------------------------------------- scoring
+
+    def _expand(self, bags: Bags) -> NDArray[np.float64]:
+        """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
+        share = shared_by(bags)
+        scores = None if share is None else share.scores(self)
+        return expand(self, bags.instances) if scores is None else scores
+
+    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        return self._expand(bags) + self.intercept_
+
+    @property
+    def _ordinary(self) -> Any:
+        """The support vector machine of scikit-learn with these parameters, if it has them."""
+        from sklearn.svm import SVC
+
+        known = self.kernel in ("linear", "poly", "rbf") and self.approx is None
+        by_name = not isinstance(self.gamma, str) or self.gamma in ("scale", "auto", "median")
+        return SVC(tol=1e-8) if known and by_name else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class MaxRuleMachine(KernelMachine):
+    """Base of machines that score a bag as its best instance."""
+
+    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+        if hasattr(self, "coef_") and not hasattr(self, "fourier_weights_"):
+            matrix, starts, stops = bags.segments
+            best, _ = scan_max(matrix, self.coef_, starts, stops, intercept=self.intercept_)
+            return best.astype(np.float64, copy=False)
+        offsets = bags.offsets
+        return segment_max(self._instance_outputs(bags), offsets[:-1], offsets[1:])
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(max_rule=True)

@@ -1,0 +1,388 @@
+"""What Ins-KI-SVM and Bag-KI-SVM share: mixtures of key instances, on one Gram matrix."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from math import inf
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval, StrOptions
+from bagwise._threads import checkpoint
+from bagwise.bags import Bags, segment_max, segment_rows
+from bagwise.base import BagTags, Target, one_vs_rest
+from bagwise.exceptions import MemoryLimitError
+from bagwise.kernels import InstanceKernel, fill_means, point_gram
+from bagwise.solvers import (
+    AssignmentProblem,
+    AssignmentResult,
+    Certificate,
+    NuSVMInner,
+    generate_assignments,
+)
+from bagwise.svm.machinery._kernel_machine import KernelMachine, MaxRuleMachine
+from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
+from bagwise.svm.machinery._representation import expansion_attributes
+from bagwise.svm.machinery._shared_trainers import Starts
+from bagwise.svm.machinery._sharing import Share, problem_key, shared_by
+from bagwise.svm.machinery._trainer import constant_solution
+
+_STRIP = 256  # rows of a matrix that are copied or multiplied at a time
+_INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is solved
+_LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if rows contradict
+
+
+@dataclass(frozen=True, eq=False)
+class _KeySolution:
+    """The machine of one output: factors of the instances, a constant, how it was found."""
+
+    coef: NDArray[np.float64]
+    intercept: float
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class _KeyRows:
+    """What one machine trains on.
+
+    Parameters
+    ----------
+    chosen : ndarray of int
+        The instances to choose from, bag after bag.
+    offsets : ndarray of int of shape (n_chosen_bags + 1,)
+        Where these bags begin in ``chosen``.
+    fixed : ndarray of int
+        The images of all other rows: positive bags of one instance, then negative rows.
+    sign, cost : ndarray of shape (n_rows,)
+        Of the bags to choose in, then of the fixed rows.
+    """
+
+    chosen: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    fixed: NDArray[np.int64]
+    sign: NDArray[np.float64]
+    cost: NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class _Images:
+    """Training instances, followed by means of bags if they are needed, by their Gram matrix.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        Inner products, without ``bias``.
+    offsets : ndarray of int of shape (n_bags + 1,)
+        Where the bags begin, and where the last one ends.
+    bias : float
+        Constant to add to all inner products.
+    places : ndarray of int
+        Which rows of the matrix the images are.
+    """
+
+    gram: NDArray[Any]
+    offsets: NDArray[np.int64]
+    bias: float
+    places: NDArray[np.int64]
+
+    @property
+    def n_instances(self) -> int:
+        return int(self.offsets[-1])
+
+    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the inner products of some images with some others."""
+        out = np.empty((len(rows), len(columns)))
+        for first in range(0, len(rows), _STRIP):
+            checkpoint()
+            piece = slice(first, first + _STRIP)
+            out[piece] = self.gram[np.ix_(self.places[rows[piece]], self.places[columns])]
+        if self.bias:
+            out += self.bias
+        return out
+
+    def release(self) -> None:
+        """Forget the Gram matrix, where blocks that were copied hold all that is still needed."""
+        self.gram = np.empty((0, 0))
+
+    def instance_coef(
+        self, images: NDArray[np.int64], factors: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return an expansion over images as one over instances."""
+        n, sizes = self.n_instances, np.diff(self.offsets)
+        every = np.zeros(n + len(sizes))
+        every[images] = factors
+        return every[:n] + np.repeat(every[n:] / sizes, sizes)
+
+    def bag_scores(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the score of the best instance of each bag under an expansion, without bias."""
+        n, used = self.n_instances, np.flatnonzero(coef)
+        scores = np.empty(n)
+        for first in range(0, n, _STRIP):
+            checkpoint()
+            rows = np.arange(first, min(first + _STRIP, n))
+            scores[rows] = self.gram[np.ix_(self.places[rows], self.places[used])] @ coef[used]
+        return segment_max(scores, self.offsets[:-1], self.offsets[1:])
+
+    def ridge(self, rows: _KeyRows) -> NDArray[np.float64]:
+        """Return one over the costs of the rows, as far as a cost can be told from infinity."""
+        size = self.gram.diagonal()[self.places] + self.bias
+        largest = np.maximum.reduceat(size[rows.chosen], rows.offsets[:-1])
+        return np.maximum(1.0 / rows.cost, _LEAST * np.append(largest, size[rows.fixed]))
+
+
+class KeyInstanceMachine(MaxRuleMachine):
+    """What the two machines share: key instances in positive bags, fixed rows for negative ones."""
+
+    _convergence_advice = "raise max_iter or tol, or lower C"
+    _uses_means: ClassVar[bool]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: rule
+            for name, rule in KernelMachine._parameter_constraints.items()
+            if name not in ("approx", "rank")
+        },
+        "bias": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "threshold": [StrOptions({"zero", "training"})],
+        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    # ------------------------------------------------------------------------------- learning
+
+    @abstractmethod
+    def _negative_rows(
+        self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the images that stand for the negative bags, and their costs."""
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        self._refuse_large(bags)
+        kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
+        share = None if kernel is None else shared_by(bags)
+        gram = self._shared_gram(share, kernel)
+        images, given = self._images(bags, kernel, share, gram)
+        starts = self._starts(share)
+        seeds = self._random_generator().integers(2**31, size=target.n_outputs)
+
+        def solve(output: int) -> _KeySolution:
+            rng = np.random.default_rng(seeds[output])
+            return self._solve(
+                bags,
+                images,
+                target.signs[:, output],
+                cost_weight[:, output],
+                rng,
+                starts,
+                is_only=target.n_outputs == 1,
+            )
+
+        solutions = one_vs_rest(solve, target.n_outputs, self.n_jobs)
+        coef = np.array([solution.coef for solution in solutions])
+        fitted = {
+            "intercept_": np.array([solution.intercept for solution in solutions]),
+            "result_": Certificate.total([solution.certificate for solution in solutions]),
+        }
+        if share is None or gram is None or kernel is None or kernel.name == "linear":
+            return {**fitted, **_expansion(bags, kernel, given, coef)}
+        return {**fitted, **share.expansion(self, gram, coef, kernel)}
+
+    def _refuse_large(self, bags: Bags) -> None:
+        n_images = bags.n_instances + (len(bags) if self._uses_means else 0)
+        megabytes = 8e-6 * n_images**2
+        if megabytes > self.cache_size:
+            msg = (
+                f"{type(self).__name__} needs the kernel between all instances in memory. That of "
+                f"{bags.n_instances:,} instances takes {megabytes:,.0f} MB, cache_size allows "
+                f"{self.cache_size:,.0f}. Raise cache_size or fit fewer instances."
+            )
+            raise MemoryLimitError(msg)
+
+    def _images(
+        self,
+        bags: Bags,
+        kernel: InstanceKernel | None,
+        share: Share | None,
+        shared: NDArray[Any] | None,
+    ) -> tuple[_Images, NDArray[np.int64]]:
+        """Return the images, and which training instances or columns of a given matrix they are."""
+        n, bias = bags.n_instances, self._constant()
+        given = np.arange(n)
+        if share is not None and shared is not None:
+            places = share.images if self._uses_means else share.rows
+            return _Images(shared, bags.offsets, bias, places), given
+        if kernel is not None:
+            gram = self._gram(bags, kernel)
+        else:
+            gram, given = given_gram(bags, type(self).__name__)
+            if self._uses_means:
+                inner, gram = gram, np.empty((n + len(bags),) * 2, gram.dtype)
+                gram[:n, :n] = inner
+                fill_means(gram, bags.offsets)
+        return _Images(gram, bags.offsets, bias, np.arange(len(gram))), given
+
+    def _gram(self, bags: Bags, kernel: InstanceKernel) -> NDArray[Any]:
+        n = bags.n_instances
+        gram = point_gram(kernel, bags.instances, bags.offsets, means=self._uses_means)
+        if callable(kernel.name):
+            warn_unless_psd(gram[:n, :n], f"{type(self).__name__}: the kernel")
+        return gram
+
+    def _shared_gram(
+        self, share: Share | None, kernel: InstanceKernel | None
+    ) -> NDArray[Any] | None:
+        """Return the matrix of all bags of a search; None if there is none to keep."""
+        if share is None or kernel is None:
+            return None
+        means = "kernel_mean" if self._uses_means else None
+        return share.point_gram(kernel, means, lambda whole: self._gram(whole, kernel))
+
+    def _starts(self, share: Share | None) -> Starts | None:
+        """Return where to find the assignments of earlier fits.
+
+        From other assignments the search may end at another mixture, a little better or worse, as
+        it may with other random numbers. With a ``random_state`` that is not wanted.
+        """
+        if share is None or self.random_state is not None:
+            return None
+        return share.starts(problem_key(self))
+
+    def _constant(self) -> float:
+        """Return the constant that is added to the kernel."""
+        if self.bias == "auto":
+            return 1.0 if isinstance(self.kernel, str) and self.kernel == "linear" else 0.0
+        return float(self.bias)
+
+    def _solve(
+        self,
+        bags: Bags,
+        images: _Images,
+        sign: NDArray[np.float64],
+        cost_weight: NDArray[np.float64],
+        rng: np.random.Generator,
+        starts: Starts | None,
+        *,
+        is_only: bool,
+    ) -> _KeySolution:
+        there = np.unique(sign[cost_weight > 0])
+        if len(there) < 2:  # a label that no bag or every bag has, or a class of weight 0
+            only = float(there[0]) if len(there) else float(sign[0])
+            certificate = constant_solution(0, only).certificate
+            return _KeySolution(np.zeros(bags.n_instances), only, certificate)
+        rows = self._rows(bags, sign, cost_weight)
+        inner = NuSVMInner(rows.sign, images.ridge(rows), tol=_INNER * self.tol)
+        chosen = images.block(rows.chosen, rows.chosen)
+        cross = images.block(rows.chosen, rows.fixed)
+        fixed = images.block(rows.fixed, rows.fixed)
+        if is_only and self.threshold == "zero":
+            images.release()
+        parts = (rows.chosen, rows.offsets, rows.fixed, rows.sign)
+        start = None if starts is None else starts.find(*parts)
+        result = generate_assignments(
+            AssignmentProblem(chosen, cross, fixed, rows.offsets),
+            inner,
+            rng=rng,
+            tol=self.tol,
+            max_rounds=self.max_iter,
+            n_restarts=self.n_restarts,
+            start="mean" if start is None else start,
+        )
+        if starts is not None:
+            assignments = _assignments(result.columns, len(rows.offsets) - 1)
+            if len(assignments):
+                starts.keep(assignments, *parts)
+        rho = -2.0 * result.objective
+        coef = images.instance_coef(
+            np.concatenate([rows.chosen, rows.fixed]),
+            np.concatenate([result.coef, result.fixed_coef]) / rho,
+        )
+        intercept = images.bias * float(coef.sum())
+        if self.threshold == "training":
+            intercept -= _middle(images.bag_scores(coef) + intercept, sign, cost_weight)
+        return _KeySolution(coef, intercept, _hinge_certificate(result))
+
+    def _rows(
+        self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
+    ) -> "_KeyRows":
+        positive = np.flatnonzero((sign > 0) & (cost_weight > 0))
+        cost, sizes = self.C * cost_weight[positive], bags.sizes[positive]
+        free = sizes > 1  # in the others there is no choice
+        free[0] |= not free.any()
+        start = bags.offsets[positive]
+        negative, negative_cost = self._negative_rows(bags, sign, cost_weight)
+        return _KeyRows(
+            chosen=segment_rows(start[free], start[free] + sizes[free]),
+            offsets=np.concatenate([[0], np.cumsum(sizes[free])]),
+            fixed=np.concatenate([start[~free], negative]),
+            sign=np.repeat([1.0, -1.0], [len(positive), len(negative)]),
+            cost=np.concatenate([cost[free], cost[~free], negative_cost]),
+        )
+
+    # -------------------------------------------------------------------------------- asking
+
+    @property
+    def gap_estimate_(self) -> float:
+        """How far the objective is from the optimum, as far as the search for assignments saw."""
+        certificate: Certificate = self.result_
+        parts = certificate.parts or (certificate,)
+        return float(sum(part.gap_history[-1] for part in parts if len(part.gap_history)))
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(max_rule=True, order_tolerance=5e-3)
+
+
+def _assignments(columns: NDArray[np.float64], n_bags: int) -> NDArray[np.int64]:
+    """Return the columns of a mixture that choose one instance in each bag, as these instances."""
+    chosen = columns[(columns == 1.0).sum(axis=1) == n_bags]
+    return np.nonzero(chosen)[1].reshape(-1, n_bags)
+
+
+def _middle(
+    scores: NDArray[np.float64], sign: NDArray[np.float64], weight: NDArray[np.float64]
+) -> float:
+    """Return the middle between the mean scores of positive and of negative bags."""
+    means = [np.average(scores[sign == s], weights=weight[sign == s]) for s in (-1.0, 1.0)]
+    return float(0.5 * (means[0] + means[1]))
+
+
+def _hinge_certificate(result: AssignmentResult) -> Certificate:
+    """Return the certificate for the hinge at margin 1; in nu-form a value ``H`` is ``-1/(4H)``."""
+
+    def hinge(value: Any) -> Any:
+        return -0.25 / value
+
+    history = hinge(result.history)
+    gaps = history - hinge(result.history - result.gap_history)
+    objective = float(hinge(result.objective))
+    return replace(
+        result.certificate,
+        objective=objective,
+        lower_bound=objective - float(gaps[-1]) if result.gap_is_proven else -inf,
+        history=history,
+        gap_history=gaps,
+    )
+
+
+def _expansion(
+    bags: Bags,
+    kernel: InstanceKernel | None,
+    places: NDArray[np.int64],
+    coef: NDArray[np.float64],
+) -> dict[str, Any]:
+    """Return the decision function as fitted attributes."""
+    if kernel is not None and kernel.name == "linear":
+        return {"coef_": np.ascontiguousarray((bags.instances.T @ coef.T).T, np.float64)}
+    support = np.flatnonzero(coef.any(axis=0))
+    if kernel is None:
+        return {
+            "support_": places[support],
+            "dual_coef_": np.ascontiguousarray(coef[:, support]),
+        }
+    return {"support_": support, **expansion_attributes(bags.instances, coef, kernel)}

@@ -1,0 +1,254 @@
+"""From instances and a kernel to a `Trainer`, and from its solutions to fitted attributes.
+
+An exact kernel gives an expansion over training instances (``support_vectors_``, ``dual_coef_``);
+so does a map on landmarks, over these. The linear kernel gives weights of features (``coef_``),
+random Fourier features weights of theirs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bagwise.bags import Bags
+from bagwise.base import check_fourier, gamma_attribute
+from bagwise.kernels import (
+    FourierMap,
+    InstanceKernel,
+    LandmarkMap,
+    PointGram,
+    cholesky_features,
+    fill_means,
+    nystroem,
+    point_gram,
+    random_fourier,
+)
+from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
+from bagwise.svm.machinery._trainer import (
+    KernelTrainer,
+    LinearTrainer,
+    Solution,
+    Trainer,
+    mean_instances,
+)
+
+#: Which mean of a bag: that of the images of its instances, or the image of the mean instance.
+BagMean: TypeAlias = Literal["kernel_mean", "mean_instance"]
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """Instances ready for training.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Where problems are solved.
+    attributes : callable
+        Takes the solutions of all outputs; returns the fitted attributes that
+        `bagwise.base._expansions.expand` needs.
+    """
+
+    trainer: Trainer
+    attributes: Callable[[Sequence[Solution]], dict[str, Any]]
+
+
+def represent(
+    bags: Bags,
+    kernel: InstanceKernel | None,
+    *,
+    approx: str | None,
+    rank: int,
+    rng: np.random.Generator,
+    means: BagMean | None,
+    cache_bytes: int,
+    solver: dict[str, Any],
+    owner: str,
+) -> Representation:
+    """Return where the instances live.
+
+    Parameters
+    ----------
+    bags : Bags
+        Training bags.
+    kernel : InstanceKernel or None
+        The kernel; None means that the bags hold rows of a given Gram matrix.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Low-rank map of the kernel, if any.
+    rank : int
+        Its rank.
+    rng : Generator
+        For maps that are random.
+    means : {"image", "instance"} or None
+        Whether means of bags will be asked for, and which: the mean of the images of the instances,
+        or the image of the mean of the instances.
+    cache_bytes : int
+        A Gram matrix up to this size is held in memory; of a larger one, as many rows are.
+    solver : dict
+        Settings of the solver that the trainer is to use, such as ``tol``.
+    owner : str
+        Class name for messages.
+    """
+    if kernel is None:
+        return _given(bags, solver, means=means, owner=owner)
+    if kernel.name == "linear":
+        return _linear(bags, solver)
+    if approx == "fourier":
+        check_fourier(kernel, owner)
+        feature_map = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
+        return _fourier(bags, solver, kernel, feature_map, means)
+    if approx is not None:
+        return _landmarks(bags, solver, kernel, approx, rank, rng, means)
+    return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
+
+
+def expansion_attributes(
+    instances: Any, coef: NDArray[np.float64], kernel: InstanceKernel
+) -> dict[str, Any]:
+    """Return an expansion over instances as attributes; rows without a factor are left out."""
+    rows = np.flatnonzero(coef.any(axis=0))
+    return {
+        "support_vectors_": instances[rows],
+        "dual_coef_": np.ascontiguousarray(coef[:, rows]),
+        **gamma_attribute(kernel),
+    }
+
+
+def _stacked(rows: Any, more: Any) -> Any:
+    if sp.issparse(rows):
+        return sp.vstack([rows, more], format="csr")
+    return np.concatenate([rows, more])
+
+
+def _exact(
+    bags: Bags,
+    solver: dict[str, Any],
+    kernel: InstanceKernel,
+    *,
+    means: BagMean | None,
+    cache_bytes: int,
+    owner: str,
+) -> Representation:
+    instances, offsets, sizes = bags.instances, bags.offsets, bags.sizes
+    images = instances
+    if means == "mean_instance":
+        images = _stacked(instances, mean_instances(instances, offsets))
+    n_images = bags.n_instances + (len(bags) if means else 0)
+    fits = n_images**2 * (4 if instances.dtype == np.float32 else 8) <= cache_bytes
+    gram: Any
+    if fits:
+        gram = point_gram(kernel, images, offsets, means=means == "kernel_mean")
+        if callable(kernel.name):
+            n = bags.n_instances
+            warn_unless_psd(gram[:n, :n], f"{owner}: the kernel")
+    else:
+        gram = PointGram.of(kernel, images, offsets, means=means == "kernel_mean")
+        solver = {**solver, "cache_bytes": cache_bytes}
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([solution.instance_coef(sizes) for solution in solutions])
+        return {
+            "support_": np.flatnonzero(coef.any(axis=0)),
+            **expansion_attributes(instances, coef, kernel),
+        }
+
+    return Representation(KernelTrainer(gram, bags.n_instances, **solver), attributes)
+
+
+def _given(
+    bags: Bags, solver: dict[str, Any], *, means: BagMean | None, owner: str
+) -> Representation:
+    gram, rows = given_gram(bags, owner)
+    sizes = bags.sizes
+    if means:  # the mean instance is not known, the mean of the images is
+        n = len(gram)
+        inner, gram = gram, np.empty((n + len(sizes),) * 2, gram.dtype)
+        gram[:n, :n] = inner
+        fill_means(gram, bags.offsets)
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([solution.instance_coef(sizes) for solution in solutions])
+        support = np.flatnonzero(coef.any(axis=0))
+        return {
+            "support_": rows[support],
+            "dual_coef_": np.ascontiguousarray(coef[:, support]),
+        }
+
+    return Representation(KernelTrainer(gram, bags.n_instances, **solver), attributes)
+
+
+def _weights(solutions: Sequence[Solution], n_features: int) -> NDArray[np.float64]:
+    """Return the weight vectors; a constant machine has none."""
+    zero = np.zeros(n_features)
+    return np.array([zero if s.weights is None else s.weights for s in solutions])
+
+
+def _linear(bags: Bags, solver: dict[str, Any]) -> Representation:
+    n_features = bags.n_features
+    return Representation(
+        LinearTrainer(bags.instances, bags.offsets, **solver),
+        lambda solutions: {"coef_": _weights(solutions, n_features)},
+    )
+
+
+def _landmarks(
+    bags: Bags,
+    solver: dict[str, Any],
+    kernel: InstanceKernel,
+    approx: str,
+    rank: int,
+    rng: np.random.Generator,
+    means: BagMean | None,
+) -> Representation:
+    instances = bags.instances
+    if approx == "cholesky":
+        feature_map, features = cholesky_features(kernel, instances, rank=rank)
+    else:
+        feature_map = nystroem(kernel, instances, rank=rank, rng=rng)
+        features = feature_map.transform(instances)
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([feature_map.expansion(w) for w in _weights(solutions, features.shape[1])])
+        return {
+            "support_vectors_": feature_map.landmarks,
+            "dual_coef_": coef,
+            **gamma_attribute(kernel),
+        }
+
+    return Representation(_mapped_space(bags, solver, feature_map, features, means), attributes)
+
+
+def _mapped_space(
+    bags: Bags,
+    solver: dict[str, Any],
+    feature_map: LandmarkMap | FourierMap,
+    features: Any,
+    means: BagMean | None,
+) -> LinearTrainer:
+    mapped = None
+    if means == "mean_instance":
+        mapped = feature_map.transform(mean_instances(bags.instances, bags.offsets))
+    return LinearTrainer(features, bags.offsets, means=mapped, **solver)
+
+
+def _fourier(
+    bags: Bags,
+    solver: dict[str, Any],
+    kernel: InstanceKernel,
+    feature_map: FourierMap,
+    means: BagMean | None,
+) -> Representation:
+    features = feature_map.transform(bags.instances)
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        return {
+            "coef_": _weights(solutions, features.shape[1]),
+            "fourier_weights_": feature_map.weights,
+            "fourier_offset_": feature_map.offset,
+            **gamma_attribute(kernel),
+        }
+
+    return Representation(_mapped_space(bags, solver, feature_map, features, means), attributes)

@@ -1,0 +1,161 @@
+"""What sMIL and its relatives share: the two sides of a binary problem, and sMIL's own rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags import segment_mean
+from bagwise.svm.machinery._trainer import HingeProblem
+
+_ROUNDING = 1e-9  # scores nearer to 0 than this may be 0
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Which instances are known to be negative, and which lie in positive bags.
+
+    Parameters
+    ----------
+    offsets : ndarray of int of shape (n_bags + 1,)
+        Where the bags begin, and where the last one ends.
+    positive : ndarray of int
+        The positive bags.
+    negatives, negative_bags : ndarray of int
+        Instances of negative bags, and their bags.
+    unlabelled, unlabelled_bags : ndarray of int
+        Instances of positive bags, and their bags.
+    """
+
+    offsets: NDArray[np.int64]
+    positive: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+    negative_bags: NDArray[np.int64]
+    unlabelled: NDArray[np.int64]
+    unlabelled_bags: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, offsets: NDArray[np.int64], sign: NDArray[np.float64]) -> "Sides":
+        """Split bags of these signs."""
+        bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
+        is_positive = sign[bag_of] > 0
+        negatives, unlabelled = np.flatnonzero(~is_positive), np.flatnonzero(is_positive)
+        return cls(
+            offsets=offsets,
+            positive=np.flatnonzero(sign > 0),
+            negatives=negatives,
+            negative_bags=bag_of[negatives],
+            unlabelled=unlabelled,
+            unlabelled_bags=bag_of[unlabelled],
+        )
+
+    def counts(self, weight: NDArray[np.float64]) -> tuple[float, float, float]:
+        """Return the numbers of negative and unlabelled instances and of positive bags.
+
+        A bag of weight 2 is there twice.
+        """
+        return (
+            float(weight[self.negative_bags].sum()),
+            float(weight[self.unlabelled_bags].sum()),
+            float(weight[self.positive].sum()),
+        )
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the positive bags begin."""
+        return self.offsets[:-1][self.positive]
+
+    @property
+    def stops(self) -> NDArray[np.int64]:
+        """Where they end."""
+        return self.offsets[1:][self.positive]
+
+    @property
+    def means(self) -> NDArray[np.int64]:
+        """The images that are means of positive bags."""
+        return self.offsets[-1] + self.positive
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLoss:
+    """The loss of sMIL: negative instances below -1, means of positive bags above ``2 / n - 1``.
+
+    Parameters
+    ----------
+    sides : Sides
+        The bags.
+    negative_cost : ndarray
+        Of each negative instance.
+    positive_cost : ndarray
+        Of each positive bag.
+    """
+
+    sides: Sides
+    negative_cost: NDArray[np.float64]
+    positive_cost: NDArray[np.float64]
+
+    @classmethod
+    def averaged(
+        cls, sides: Sides, cost: NDArray[np.float64], weight: NDArray[np.float64]
+    ) -> "SparseLoss":
+        """Return the loss in which each side is a mean, a bag of weight 2 being there twice.
+
+        A side of weight 0 costs nothing.
+        """
+        n_negative, _, n_positive = (count or 1.0 for count in sides.counts(weight))
+        return cls(sides, cost[sides.negative_bags] / n_negative, cost[sides.positive] / n_positive)
+
+    @property
+    def margins(self) -> NDArray[np.float64]:
+        """What the mean score of a positive bag ought to be if one instance of it is positive."""
+        return 2.0 / (self.sides.stops - self.sides.starts) - 1.0
+
+    def rows(self) -> HingeProblem:
+        """Return what sMIL trains on."""
+        sides = self.sides
+        n_negative, n_positive = len(sides.negatives), len(sides.positive)
+        return HingeProblem(
+            index=np.concatenate([sides.negatives, sides.means]),
+            sign=np.repeat([-1.0, 1.0], [n_negative, n_positive]),
+            cost=np.concatenate([self.negative_cost, self.positive_cost]),
+            target=np.concatenate([np.ones(n_negative), self.margins]),
+        )
+
+    def value(self, scores: NDArray[np.float64]) -> float:
+        """Return the loss at scores of all instances."""
+        sides = self.sides
+        mean = segment_mean(scores, sides.starts, sides.stops)
+        negative = np.maximum(1.0 + scores[sides.negatives], 0.0) @ self.negative_cost
+        return float(negative + np.maximum(self.margins - mean, 0.0) @ self.positive_cost)
+
+
+def mean_rule(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how far the mean score of each bag is above the middle of what both signs ask for.
+
+    That is -1 for a negative bag and ``2 / n - 1`` for a positive one of ``n`` instances.
+    """
+    mean = segment_mean(scores, offsets[:-1], offsets[1:])
+    middle = 1.0 / np.diff(offsets) - 1.0
+    return np.asarray(mean - (middle if mean.ndim == 1 else middle[:, None]), np.float64)
+
+
+def with_rows(rows: HingeProblem, index: Any, sign: Any, cost: Any) -> HingeProblem:
+    """Return rows and further ones, whose margins are 1."""
+    target = np.broadcast_to(rows.target, rows.index.shape)
+    return HingeProblem(
+        index=np.concatenate([rows.index, index]),
+        sign=np.concatenate([rows.sign, sign]),
+        cost=np.concatenate([rows.cost, cost]),
+        target=np.concatenate([target, np.ones(len(index))]),
+    )
+
+
+def signs(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the label that suits each score best, +1 for 0, which rounding may have moved."""
+    return np.where(scores >= -_ROUNDING, 1.0, -1.0)
+
+
+def unsure(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the loss of instances whose labels are free: the smaller of both hinges."""
+    return np.maximum(1.0 - np.abs(scores), 0.0)

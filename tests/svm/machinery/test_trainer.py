@@ -1,0 +1,119 @@
+"""The same rows have the same solution in every trainer: Gram matrix, its source, features."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bagwise.kernels import InstanceKernel, PointGram, point_gram
+from bagwise.svm.machinery._trainer import (
+    HingeProblem,
+    KernelTrainer,
+    LinearTrainer,
+    constant_solution,
+)
+
+SIZES = np.random.default_rng(5).integers(1, 6, size=12)
+OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
+N = int(OFFSETS[-1])
+KERNEL = InstanceKernel("linear")
+
+
+def instances():
+    X = np.random.default_rng(0).normal(size=(N, 4))
+    X[: N // 2] += 1.0
+    return X
+
+
+def trainers(X):
+    source = PointGram.of(KERNEL, X, OFFSETS, means=True)
+    return {
+        "gram": KernelTrainer(point_gram(KERNEL, X, OFFSETS, means=True), N, tol=1e-10),
+        "source": KernelTrainer(source, N, tol=1e-10, cache_bytes=2000),
+        "dense": LinearTrainer(X, OFFSETS, tol=1e-10),
+        "csr": LinearTrainer(sparse.csr_array(X), OFFSETS, tol=1e-10),
+    }
+
+
+def rows_of(kind):
+    rng = np.random.default_rng(3)
+    if kind == "instances":
+        index = rng.permutation(N)[: N - 5]
+    elif kind == "means":
+        index = np.concatenate([np.arange(N // 2, N), N + np.arange(6)])
+    else:  # some instances twice, with both signs
+        index = np.concatenate([np.arange(N), np.arange(4)])
+    sign = np.where(index % N < N // 2, 1.0, -1.0)
+    if kind == "means":
+        sign = np.where(index >= N, 1.0, -1.0)
+    if kind == "copies":
+        sign[-4:] *= -1.0
+    cost = rng.uniform(0.1, 2.0, len(index))
+    target = rng.uniform(-0.5, 1.5, len(index))
+    return HingeProblem(index, sign, cost, target)
+
+
+def images(X):
+    means = np.array([X[a:b].mean(axis=0) for a, b in pairwise(OFFSETS)])
+    return np.vstack([X, means])
+
+
+def objective(X, rows, solution):
+    """Return the objective of `HingeProblem` from the scores alone."""
+    scores = images(X) @ solution_weights(X, solution) + solution.intercept
+    hinge = np.maximum(rows.target - rows.sign * scores[rows.index], 0.0)
+    return 0.5 * solution_weights(X, solution) @ solution_weights(X, solution) + rows.cost @ hinge
+
+
+def solution_weights(X, solution):
+    return X.T @ solution.instance_coef(SIZES)
+
+
+@pytest.mark.parametrize("kind", ["instances", "means", "copies"])
+def test_all_trainers_agree(kind):
+    X, rows = instances(), rows_of(kind)
+    solved = {name: trainer.solve(rows) for name, trainer in trainers(X).items()}
+    for name, solution in solved.items():
+        assert solution.certificate.converged, name
+        value = objective(X, rows, solution)
+        assert solution.certificate.objective == pytest.approx(value, rel=1e-7), name
+        assert solution.certificate.gap < 1e-6 * max(1.0, value), name
+        scores = X @ solution_weights(X, solution) + solution.intercept
+        np.testing.assert_allclose(solution.scores, scores, atol=1e-7, err_msg=name)
+        norm = solution_weights(X, solution) @ solution_weights(X, solution)
+        assert solution.squared_norm == pytest.approx(norm, rel=1e-6, abs=1e-9), name
+        np.testing.assert_allclose(solution.scores, solved["gram"].scores, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("slack", ["own", "shared"])
+def test_a_start_does_not_change_the_answer(slack):
+    X, rows = instances(), rows_of("instances")
+    if slack == "shared":
+        group = rows.index // 3 + 1000 * (rows.sign > 0)
+        cost = 1.0 + (group % 5)
+        rows = HingeProblem(rows.index, rows.sign, cost.astype(float), rows.target, group)
+    other = HingeProblem(rows.index[::-1].copy(), rows.sign[::-1].copy(), rows.cost, 1.0)
+    for name, trainer in trainers(X).items():
+        cold = trainer.solve(rows)
+        warm = trainer.solve(rows, trainer.solve(other))
+        assert warm.certificate.objective == pytest.approx(cold.certificate.objective, rel=1e-7), (
+            name
+        )
+        np.testing.assert_allclose(warm.scores, cold.scores, atol=1e-5, err_msg=name)
+
+
+def test_same_rows_are_recognised():
+    rows = rows_of("instances")
+    assert rows.same_as(HingeProblem(rows.index.copy(), rows.sign, rows.cost, rows.target))
+    assert not rows.same_as(HingeProblem(rows.index, -rows.sign, rows.cost, rows.target))
+    assert not rows.same_as(HingeProblem(rows.index, rows.sign, rows.cost, 1.0))
+    group = np.arange(len(rows.index))
+    assert not rows.same_as(HingeProblem(rows.index, rows.sign, rows.cost, rows.target, group))
+
+
+def test_a_constant_machine_has_no_weights():
+    solution = constant_solution(7, -1.0)
+    np.testing.assert_array_equal(solution.scores, np.full(7, -1.0))
+    assert solution.instance_coef(np.array([3, 4])).tolist() == [0.0] * 7
+    assert solution.certificate.converged
