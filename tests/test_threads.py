@@ -14,7 +14,14 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from bagwise import _threads
-from bagwise._threads import Abandoned, checkpoint, ordered_map, thread_count
+from bagwise._threads import (
+    Abandoned,
+    checkpoint,
+    ordered_map,
+    short_slices,
+    single_blas_thread,
+    thread_count,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -220,6 +227,25 @@ def test_checkpoint_outside_a_map_does_nothing():
     checkpoint()
 
 
+@pytest.mark.parametrize("multiple", [1, 4])
+@pytest.mark.parametrize("seconds", [0.0, 1e-4, 3e-3, 7.0])
+def test_slices_cover_all_items_in_order_and_are_short(seconds, multiple):
+    pieces = list(short_slices(1001, seconds, multiple=multiple))
+    assert np.array_equal(np.concatenate([np.arange(1001)[piece] for piece in pieces]), range(1001))
+    lengths = [piece.stop - piece.start for piece in pieces]
+    assert all(length % multiple == 0 for length in lengths[:-1])
+    assert max(lengths) * seconds <= max(0.02, multiple * seconds) + 1e-12
+    assert list(short_slices(0, seconds)) == []
+
+
+def test_slices_begin_with_a_checkpoint(monkeypatch):
+    calls = []
+    monkeypatch.setattr(_threads, "checkpoint", lambda: calls.append(None))
+    for number, _ in enumerate(short_slices(10, 0.01)):
+        assert len(calls) == number + 1
+    assert len(calls) == 5
+
+
 def test_nobody_catches_abandoned_by_mistake():
     assert not issubclass(Abandoned, Exception)
 
@@ -247,6 +273,16 @@ def test_blas_keeps_to_one_thread_and_is_restored(n_threads):
 
         with pytest.raises(ZeroDivisionError):
             list(ordered_map(lambda i: 1 / i, range(4), n_threads=n_threads))
+        assert set(blas_threads()) == {3}
+
+
+def test_blas_keeps_to_one_thread_without_a_map():
+    with threadpool_limits(3, user_api="blas"):
+        with single_blas_thread(), single_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {3}
+        with pytest.raises(ZeroDivisionError), single_blas_thread():
+            raise ZeroDivisionError
         assert set(blas_threads()) == {3}
 
 

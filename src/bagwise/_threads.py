@@ -21,6 +21,7 @@ Item = TypeVar("Item")
 Output = TypeVar("Output")
 
 _POLL_SECONDS = 0.05
+_SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 
 _worker = threading.local()  # .abandoned: the Event of the map that this worker thread serves
 
@@ -38,6 +39,35 @@ def checkpoint() -> None:
     abandoned: threading.Event | None = getattr(_worker, "abandoned", None)
     if abandoned is not None and abandoned.is_set():
         raise Abandoned
+
+
+def slice_length(seconds: float) -> int:
+    """Return how many items a compiled loop may take before it comes back, after about 20 ms.
+
+    Parameters
+    ----------
+    seconds : float
+        About how long an item takes.
+    """
+    return max(1, int(_SLICE_SECONDS / max(seconds, 1e-9)))
+
+
+def short_slices(n: int, seconds: float, *, multiple: int = 1) -> Iterator[slice]:
+    """Cut items into slices of about 20 ms, with a `checkpoint` before each.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    seconds : float
+        About how long an item takes.
+    multiple : int
+        What the length of a slice is a multiple of, for loops that take several items at once.
+    """
+    length = multiple * slice_length(multiple * seconds)
+    for start in range(0, n, length):
+        checkpoint()
+        yield slice(start, min(start + length, n))
 
 
 def thread_count(n_threads: int | None = None) -> int:
@@ -93,7 +123,7 @@ def ordered_map(
     """
     n_threads = thread_count(n_threads)
     window = 4 * n_threads if window is None else window
-    with _single_blas_thread():
+    with single_blas_thread():
         if n_threads == 1 or window == 1:
             for item in items:
                 checkpoint()
@@ -169,14 +199,14 @@ _blas_lock = threading.Lock()
 _blas_users = 0
 _blas_libraries: list[Any] = []
 _blas_modules = 0  # how many modules were loaded when the libraries were looked for
-_blas_before: list[tuple[Any, int]] = []  # what the libraries were set to before the first map
+_blas_before: list[tuple[Any, int]] = []  # what the libraries were set to before the first user
 
 
 @contextmanager
-def _single_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread while any map runs.
+def single_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread, so that the bits of a result do not depend on their number.
 
-    The setting belongs to the process, so maps that overlap in different threads share it: the
+    The setting belongs to the process, so users that overlap in different threads share it: the
     first sets it, the last restores what was there.
     """
     global _blas_users, _blas_before
@@ -208,6 +238,6 @@ def _find_blas() -> None:
 def _set_blas(counts: list[tuple[Any, int]]) -> None:
     for library, count in counts:
         # Recent threadpoolctl obeys only the first thread that ever set OpenBLAS, and ignores the
-        # others without a word. Counting the maps already keeps threads from quarrelling over it.
+        # others without a word. Counting the users already keeps threads from quarrelling over it.
         set_count = getattr(library, "_real_set_num_threads", library.set_num_threads)
         set_count(count)

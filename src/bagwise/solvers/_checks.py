@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint
-
-_SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
+from bagwise._threads import short_slices
 
 
 def checked_gram(solver: str, values: Any, *, check_finite: bool) -> NDArray[Any]:
@@ -21,10 +19,8 @@ def checked_gram(solver: str, values: Any, *, check_finite: bool) -> NDArray[Any
     if check_finite:
         from bagwise.solvers.svm._svm_dual_kernels import upper_half_is_finite
 
-        per_slice = max(1, int(_SLICE_SECONDS * 1e9 / len(gram)))
-        for start in range(0, len(gram), per_slice):
-            checkpoint()
-            if not upper_half_is_finite(gram, start, min(start + per_slice, len(gram))):
+        for rows in short_slices(len(gram), 1e-9 * len(gram)):
+            if not upper_half_is_finite(gram, rows.start, rows.stop):
                 raise ValueError(not_finite(solver))
     return gram
 

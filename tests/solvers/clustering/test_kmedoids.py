@@ -8,6 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import bagwise.solvers.clustering._kmedoids as kmedoids
+from bagwise import _threads
 from bagwise._threads import Abandoned
 from bagwise.solvers._result import Status
 from bagwise.solvers.clustering._kmedoids import solve_k_medoids
@@ -207,7 +208,7 @@ def test_max_iter(method):
 def test_small_slices_change_nothing(method, monkeypatch):
     D = _points(80, 6)
     expected = solve_k_medoids(D, 5, method=method, n_init=2)
-    monkeypatch.setattr(kmedoids, "_SLICE", 50)
+    monkeypatch.setattr(_threads, "_SLICE_SECONDS", 1e-7)
     got = solve_k_medoids(D, 5, method=method, n_init=2)
     assert np.array_equal(got.medoids, expected.medoids)
     assert np.array_equal(got.history, expected.history)
@@ -222,8 +223,9 @@ def test_can_be_cut_between_slices(method, monkeypatch):
         if len(calls) > 30:
             raise Abandoned
 
-    monkeypatch.setattr(kmedoids, "_SLICE", 50)
-    monkeypatch.setattr(kmedoids, "checkpoint", cut)
+    monkeypatch.setattr(_threads, "_SLICE_SECONDS", 1e-7)
+    for module in (_threads, kmedoids):
+        monkeypatch.setattr(module, "checkpoint", cut)
     with pytest.raises(Abandoned):
         solve_k_medoids(_points(80, 6), 5, method=method, check_input=False)
 

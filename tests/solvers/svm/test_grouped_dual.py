@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import bagwise.solvers.svm._dual_search as dual_search
 import bagwise.solvers.svm._grouped_dual as grouped_dual
 import bagwise.solvers.svm._grouped_dual_set as grouped_dual_set
+from bagwise import _threads
 from bagwise._threads import Abandoned
 from bagwise.solvers import Status, solve_qp, solve_svm_dual
 from bagwise.solvers.svm._grouped_dual import solve_grouped_svm_dual
@@ -376,7 +377,7 @@ def test_can_be_cut_between_slices(monkeypatch):
             raise Abandoned
 
     monkeypatch.setattr(dual_search, "checkpoint", cut)
-    monkeypatch.setattr(dual_search, "SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(_threads, "_SLICE_SECONDS", 1e-5)
     with pytest.raises(Abandoned):
         _solve(_mil(cap=100.0))
     assert len(calls) == 5

@@ -16,6 +16,7 @@ import bagwise.solvers.svm._dual_search as dual_search
 import bagwise.solvers.svm._svm_dual as svm_dual
 import bagwise.solvers.svm._svm_dual_set as svm_dual_set
 import bagwise.solvers.svm._svm_dual_state as svm_dual_state
+from bagwise import _threads
 from bagwise._threads import ordered_map
 from bagwise.solvers import (
     Status,
@@ -662,7 +663,7 @@ def test_errors_say_what_is_wrong(changes, message):
 
 
 def test_can_be_cut_between_slices(monkeypatch):
-    monkeypatch.setattr(dual_search, "SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(_threads, "_SLICE_SECONDS", 1e-5)
     calls = []
 
     def interrupt():
@@ -679,7 +680,7 @@ def test_can_be_cut_between_slices(monkeypatch):
 def test_slices_do_not_change_the_answer(monkeypatch):
     p = _problem(n=200, cost=100.0)
     expected = _solve(p)
-    monkeypatch.setattr(dual_search, "SLICE_SECONDS", 1e-5)
+    monkeypatch.setattr(_threads, "_SLICE_SECONDS", 1e-5)
     result = _solve(p)
     assert len(result.history) > len(expected.history)
     np.testing.assert_allclose(result.decision, expected.decision, atol=1e-9)

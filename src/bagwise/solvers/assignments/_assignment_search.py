@@ -6,10 +6,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._threads import checkpoint
+from bagwise._threads import checkpoint, slice_length
 
 _MOST_ENUMERATED = 4096
-_SLICE_ENTRIES = 2e7  # entries of the Gram matrix that a slice of the search looks at
 _MOST_SWEEPS = 200
 _STRIP = 256  # rows of a matrix that are looked at at a time
 
@@ -151,7 +150,7 @@ class AssignmentSearch:
         problem, choice = self.problem, choice.copy()
         values = np.empty(len(problem.instances))
         begin_values(problem.instances, choice, self.b, self.outer, values)
-        per_slice = 1 + int(_SLICE_ENTRIES / (problem.n_bags * len(values)))
+        per_slice = slice_length(1e-9 * problem.n_bags * len(values))
         done, swept = False, 0
         while not done and swept < _MOST_SWEEPS:
             checkpoint()

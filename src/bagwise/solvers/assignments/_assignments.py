@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_at_least, check_tol
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem, AssignmentSearch
@@ -160,14 +160,10 @@ def generate_assignments(
         check_at_least("generate_assignments", name, value, least)
     check_tol("generate_assignments", tol)
     columns = _first_columns(problem, start)
-
-    def run(_: None) -> AssignmentResult:
+    with single_blas_thread():
         master = _Master(problem, inner, columns)
         status, gaps, history = _rounds(master, rng, tol, max_rounds, n_restarts)
         return master.result(status, history, gaps, perf_counter() - started)
-
-    [result] = ordered_map(run, [None], n_threads=1)  # one BLAS thread: the same bits everywhere
-    return result
 
 
 def _rounds(

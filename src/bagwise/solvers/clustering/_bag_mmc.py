@@ -5,7 +5,6 @@ coordinate descent with shrinking solves it. The balance constraint costs nothin
 multipliers have a closed form, which every coordinate step takes into account.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint
+from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import check_limits, check_positive, checked_array
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
@@ -265,7 +264,7 @@ class _Descent:
         self.sums, self.total, self.coef = np.zeros((k, d)), np.empty(d), np.empty((k, d))
         self.square, self.height, self.margin = np.empty(n), np.empty(n), np.empty(n)
         prepare: Any = kernels.csr_prepare if matrix.is_sparse else kernels.dense_prepare
-        for piece in _slices(matrix):
+        for piece in matrix.slices():
             prepare(
                 *matrix.parts, matrix.rows[piece], problem.cluster[piece], self.alpha[piece],
                 problem.unit, self.square[piece], self.height[piece], self.sums,
@@ -288,7 +287,7 @@ class _Descent:
         """Sweep until the rows in play find a gap that is small enough."""
         problem, matrix = self.problem, self.problem.matrix
         function: Any = self.kernels.csr_descend if matrix.is_sparse else self.kernels.dense_descend
-        budget = max(1, matrix.per_slice // 4)
+        budget = slice_length(4 * matrix.row_seconds)
         done = self.n_sweeps >= max_iter
         while not done:
             checkpoint()
@@ -310,7 +309,7 @@ class _Descent:
         penalty = self._settle()
         margins: Any = self.kernels.csr_margins if matrix.is_sparse else self.kernels.dense_margins
         loss = 0.0
-        for piece in _slices(matrix):
+        for piece in matrix.slices():
             rows, cluster = matrix.rows[piece], problem.cluster[piece]
             loss += margins(*matrix.parts, rows, cluster, self.coef, self.margin[piece])
         return penalty + self.cap * loss, float(self.found[self.kernels.DUAL])
@@ -321,10 +320,3 @@ class _Descent:
             self.alpha, self.sums, problem.unit, problem.width, self.total, self.coef, self.found
         )  # fmt: skip
         return penalty
-
-
-def _slices(matrix: FeatureRows) -> Iterator[slice]:
-    """Cut the rows into pieces that compiled loops walk in a moment."""
-    for start in range(0, matrix.n, matrix.per_slice):
-        checkpoint()
-        yield slice(start, min(start + matrix.per_slice, matrix.n))

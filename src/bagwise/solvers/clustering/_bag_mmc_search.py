@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import ordered_map
+from bagwise._threads import ordered_map, single_blas_thread
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, check_tol
 from bagwise.solvers._result import Certificate, Status
@@ -163,17 +163,14 @@ def search_bag_mmc(
     )
     per_search = max(1, len(bags) * _row_bytes(source))
     together = int(np.clip(_KEY_ROW_BYTES // per_search, 1, len(weights)))
-    groups = [weights[first : first + together] for first in range(0, len(weights), together)]
-
     shared = None if _keeps_rows(source) else _SharedRows(source)
-
-    def run(group: NDArray[np.float64]) -> list[BagClusters]:
-        searches = [_Search(source, shared or _KeptRows(source), w, setting) for w in group]
-        _run_together(source, searches, n_threads)
-        return [search.result(started) for search in searches]
-
-    # Inside a map of one thread BLAS keeps to one thread once and for all; maps within have more.
-    found = [result for results in ordered_map(run, groups, n_threads=1) for result in results]
+    found: list[BagClusters] = []
+    with single_blas_thread():  # once and for all, not in each of the maps within
+        for first in range(0, len(weights), together):
+            group = weights[first : first + together]
+            searches = [_Search(source, shared or _KeptRows(source), w, setting) for w in group]
+            _run_together(source, searches, n_threads)
+            found += [search.result(started) for search in searches]
     return _best_of(found, perf_counter() - started)
 
 

@@ -1,6 +1,5 @@
 """k-medoids: FasterPAM (Schubert and Rousseeuw 2021) and the alternating method."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -8,12 +7,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, ordered_map, short_slices, slice_length
 from bagwise.solvers._result import Certificate, Status
 
 Method: TypeAlias = Literal["fasterpam", "alternate"]
 
-_SLICE = 10_000_000  # entries of the matrix in one compiled call: about 20 ms
+_ENTRY_SECONDS = 2e-9  # that a compiled loop takes for an entry of the matrix
 _SYMMETRIC = 1e-6  # of a distance: how far the two ways may be apart
 
 
@@ -163,9 +162,9 @@ class _Search:
         """Find the nearest two medoids of all points."""
         from bagwise.solvers.clustering._kmedoids_kernels import find_nearest_two, sum_up
 
-        for first, last in _slices(len(self.D), 4 * len(self.medoids)):
+        for piece in short_slices(len(self.D), _ENTRY_SECONDS * 4 * len(self.medoids)):
             find_nearest_two(
-                self.D, self.medoids, first, last,
+                self.D, self.medoids, piece.start, piece.stop,
                 self.near, self.second, self.least, self.next_least,
             )  # fmt: skip
         sum_up(self.near, self.least, self.next_least, self.loss, self.total)
@@ -199,14 +198,14 @@ def _swap(search: _Search, order: NDArray[np.int64], max_iter: int) -> KMedoidsR
     """Exchange medoids for candidates at once, until all points were tried in vain."""
     from bagwise.solvers.clustering._kmedoids_kernels import search_swaps
 
-    n, tried = len(search.D), 0
+    n, tried, per_slice = len(search.D), 0, slice_length(_ENTRY_SECONDS)
     history = [search.objective]
     while tried < n and len(history) <= max_iter:
         place = 0
         while place < n and tried < n:
             checkpoint()
             place, tried = search_swaps(
-                search.D, order, place, tried, _SLICE, search.medoids,
+                search.D, order, place, tried, per_slice, search.medoids,
                 search.near, search.second, search.least, search.next_least,
                 search.loss, search.total, search.change, search.gain,
             )  # fmt: skip
@@ -252,8 +251,8 @@ def _cluster_totals(
     from bagwise.solvers.clustering._kmedoids_kernels import cluster_totals
 
     totals = np.empty(len(members))
-    for first, last in _slices(len(members), int(np.diff(bounds).max())):
-        cluster_totals(D, members, bounds, first, last, totals)
+    for piece in short_slices(len(members), _ENTRY_SECONDS * int(np.diff(bounds).max())):
+        cluster_totals(D, members, bounds, piece.start, piece.stop, totals)
     return totals
 
 
@@ -313,8 +312,8 @@ def _build(D: NDArray[Any], k: int, draw: Any) -> NDArray[np.int64]:
         if not candidates.size:
             candidates = np.flatnonzero(~chosen)
         gains = np.empty(len(candidates))
-        for first, last in _slices(len(candidates), 2 * len(points)):
-            build_gains(D, candidates, points, least, first, last, gains)
+        for piece in short_slices(len(candidates), _ENTRY_SECONDS * 2 * len(points)):
+            build_gains(D, candidates, points, least, piece.start, piece.stop, gains)
         medoids[step] = candidates[gains.argmax()]
         chosen[medoids[step]] = True
         np.minimum(least, D[medoids[step]], out=least)
@@ -340,22 +339,14 @@ def _checked(distance: ArrayLike, *, check_input: bool) -> NDArray[Any]:
 def _check_entries(D: NDArray[Any]) -> None:
     from bagwise.solvers.clustering._kmedoids_kernels import is_sound
 
-    for first, last in _slices(len(D), 4 * len(D)):
-        sound, symmetric = is_sound(D, first, last, _SYMMETRIC)
+    for piece in short_slices(len(D), _ENTRY_SECONDS * 4 * len(D)):
+        sound, symmetric = is_sound(D, piece.start, piece.stop, _SYMMETRIC)
         if not sound:
             msg = "solve_k_medoids needs distances that are finite and not negative."
             raise ValueError(msg)
         if not symmetric:
             msg = (
                 "solve_k_medoids needs symmetric distances. "
-                f"Got different ones both ways in rows {first} to {last - 1}."
+                f"Got different ones both ways in rows {piece.start} to {piece.stop - 1}."
             )
             raise ValueError(msg)
-
-
-def _slices(n: int, cost: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of things, each of this cost, into what one compiled call may take."""
-    size = max(1, _SLICE // max(1, cost))
-    for first in range(0, n, size):
-        checkpoint()
-        yield first, min(first + size, n)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.kernels import InstanceKernel, self_gradient
 from bagwise.solvers._checks import (
     check_at_least,
@@ -148,13 +148,9 @@ def minimize_expansion(
     started = perf_counter()
     _check(name, "Z0", Z0, sign, cost)
     objective = _Objective(source, Z0, SquaredHinges(sign, cost, n_threads=n_threads))
-
-    def run(_: None) -> _Path:
+    with single_blas_thread():
         path = _Path(objective, Z0, length, tol)
         (_descend if optimizer == "gradient" else _quasi_newton)(path, max_iter)
-        return path
-
-    [path] = ordered_map(run, [None], n_threads=1)  # one BLAS thread: the same bits everywhere
     return _result(
         objective, path.point, started,
         residual=path.residual, status=path.status, n_iter=max(1, path.n_iter),
@@ -191,7 +187,8 @@ def solve_expansion(
     _check("solve_expansion", "Z", Z, sign, cost)
     hinges = SquaredHinges(sign, cost, max_iter=max_iter, n_threads=n_threads)
     objective = _Objective(source, Z, hinges)
-    [point] = ordered_map(objective.evaluate, [Z], n_threads=1)
+    with single_blas_thread():
+        point = objective.evaluate(Z)
     classifiers = point.classifiers
     status = Status.CONVERGED
     if not classifiers.is_exact:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, ordered_map, single_blas_thread
 from bagwise.kernels import InstanceKernel, check_differentiable, gradient_sum, self_gradient
 from bagwise.solvers._checks import check_at_least, check_tol, checked_array
 from bagwise.solvers._result import Result, Status
@@ -120,17 +120,14 @@ def reduce_expansion(
     rows, factors = _distinct(
         X, checked_array("reduce_expansion", "coef", np.atleast_2d(coef), (None, X.shape[0]))
     )
-
-    def run(_: None) -> dict[str, Any]:
+    with single_blas_thread():
         if kernel.name in ("linear", "cosine"):
-            return _principal(kernel, rows, factors, n_vectors)
-        if rows.shape[0] <= n_vectors:
-            return _unchanged(kernel, rows, factors)
-        return _reduced(
-            _Expansion(kernel, rows, factors), n_vectors, n_starts, refine, tol, max_iter
-        )
-
-    [parts] = ordered_map(run, [None], n_threads=1)  # one BLAS thread: the same bits everywhere
+            parts = _principal(kernel, rows, factors, n_vectors)
+        elif rows.shape[0] <= n_vectors:
+            parts = _unchanged(kernel, rows, factors)
+        else:
+            expansion = _Expansion(kernel, rows, factors)
+            parts = _reduced(expansion, n_vectors, n_starts, refine, tol, max_iter)
     return ReducedSetResult(
         **parts, objective=float(parts["errors"].sum()), solve_time=perf_counter() - started
     )

@@ -7,9 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint
-
-_SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
+from bagwise._threads import checkpoint, short_slices, slice_length
 
 
 class FeatureRows:
@@ -40,7 +38,7 @@ class FeatureRows:
         self.matrix, self.is_sparse, self.d = matrix, sp.issparse(matrix), int(matrix.shape[1])
         self.rows = _checked_index(owner, rows, int(matrix.shape[0]))
         self.n = len(self.rows)
-        self.per_slice = max(1, int(_SLICE_SECONDS * 5e8 / self.width))
+        self.row_seconds = 2e-9 * self.width  # that a compiled loop takes for a row
 
     def not_finite(self) -> str:
         """Return what to say if the rows hold NaN or infinity."""
@@ -60,7 +58,7 @@ class FeatureRows:
 
         function: Any = kernels.csr_dot if self.is_sparse else kernels.dense_dot
         out = np.empty(self.n)
-        for piece in self._slices():
+        for piece in self.slices():
             function(*self.parts, self.rows[piece], w, out[piece])
         return out
 
@@ -70,7 +68,7 @@ class FeatureRows:
 
         function: Any = kernels.csr_combine if self.is_sparse else kernels.dense_combine
         out = np.zeros(self.d)
-        for piece in self._slices():
+        for piece in self.slices():
             function(*self.parts, self.rows[piece], factor[piece], out)
         return out
 
@@ -80,7 +78,7 @@ class FeatureRows:
 
         function: Any = kernels.csr_square_norms if self.is_sparse else kernels.dense_square_norms
         out = np.empty(self.n)
-        for piece in self._slices():
+        for piece in self.slices():
             function(*self.parts, self.rows[piece], out[piece])
         return out
 
@@ -88,7 +86,7 @@ class FeatureRows:
         """Return the sum of ``weight * [x, 1] [x, 1]'`` over the rows."""
         d = self.d
         out = np.zeros((d + 1, d + 1))
-        step = int(min(4096, max(16, _SLICE_SECONDS * 1e10 / (d + 1) ** 2)))
+        step = min(4096, max(16, slice_length(1e-10 * (d + 1) ** 2)))
         for start in range(0, self.n, step):
             checkpoint()
             part = weight[start : start + step]
@@ -115,17 +113,16 @@ class FeatureRows:
             out: NDArray[np.float64] = (block @ block.T).toarray()
             return out
         out = np.zeros((self.n, self.n))
-        step = int(min(4096, max(16, _SLICE_SECONDS * 1e10 / (self.n + 1) ** 2)))
+        step = min(4096, max(16, slice_length(1e-10 * (self.n + 1) ** 2)))
         for start in range(0, self.d, step):
             checkpoint()
             dense = self.matrix[self.rows, start : start + step].astype(np.float64)
             out += dense @ dense.T
         return out
 
-    def _slices(self) -> Iterator[slice]:
-        for start in range(0, self.n, self.per_slice):
-            checkpoint()
-            yield slice(start, min(start + self.per_slice, self.n))
+    def slices(self) -> Iterator[slice]:
+        """Cut the rows into pieces that compiled loops walk in a moment."""
+        return short_slices(self.n, self.row_seconds)
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:

@@ -5,11 +5,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._threads import checkpoint
+from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import not_finite
 from bagwise.solvers._result import Status
 
-SLICE_SECONDS = 0.02  # compiled loops come back this often, so that Ctrl-C is answered
 _RECORD_STEPS = 16  # steps before the first record; each later one waits twice as long
 
 
@@ -123,7 +122,7 @@ class DualSearch:
         smallest = np.finfo(np.float64).eps * abs(self.point.dual)
         while True:
             checkpoint()
-            a_slice = max(1, int(SLICE_SECONDS / work.step_seconds))
+            a_slice = slice_length(work.step_seconds)
             until_record = max(_RECORD_STEPS, self.n_iter)
             allowed = min(a_slice, until_record, patience - spent, most - self.n_iter)
             steps, violation, decrease, lost = work.steps(tol, allowed)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import ordered_map
+from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.svm._dual_search import DualSearch
@@ -131,10 +131,9 @@ def solve_grouped_svm_dual(
     check_limits(NAME, tol, max_iter)
     problem = Problem(gram, sign, group, cap, target, intercept, check_finite=check_finite)
     state = State(problem, alpha0)
-    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
-    [search] = ordered_map(
-        lambda search: search.run(), [_Search(state, tol, max_iter)], n_threads=1
-    )
+    search = _Search(state, tol, max_iter)
+    with single_blas_thread():
+        search.run()
     return search.result(perf_counter() - started)
 
 

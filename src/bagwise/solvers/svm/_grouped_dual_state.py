@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint
+from bagwise._threads import short_slices
 from bagwise.solvers._checks import (
     checked_array,
     checked_gram,
@@ -14,7 +14,6 @@ from bagwise.solvers._checks import (
     checked_signs,
     not_finite,
 )
-from bagwise.solvers.svm._dual_search import SLICE_SECONDS
 from bagwise.solvers.svm._multipliers import balanced, intercept_between, middle
 
 NAME = "solve_grouped_svm_dual"  # in errors
@@ -91,11 +90,8 @@ def subtract(
     """Subtract ``weight * (change @ gram[rows])`` from ``v``."""
     from bagwise.solvers.svm._svm_dual_kernels import subtract_rows
 
-    per_slice = 4 * max(1, int(SLICE_SECONDS * 2.5e8 / len(v)))
     v *= weight  # of 1 and -1: multiplying twice changes no bit
-    for first in range(0, len(rows), per_slice):
-        checkpoint()
-        piece = slice(first, first + per_slice)
+    for piece in short_slices(len(rows), 1e-9 * len(v), multiple=4):
         subtract_rows(gram, rows[piece], change[piece], v)
     v *= weight
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, short_slices, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
@@ -148,8 +148,8 @@ def solve_linear_svm(
     rho = {"free": 0.0, "penalized": 1.0, "none": None}[intercept]
     problem = LinearProblem(matrix, signs, costs, targets, loss == "squared_hinge", rho)
     search = _Search(problem, tol, max_iter)
-    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
-    [point] = ordered_map(search.run, [start], n_threads=1)
+    with single_blas_thread():
+        point = search.run(start)
     status = Status.CONVERGED if search.is_optimal(point) else search.status
     return LinearSVMResult(
         x=point.alpha,
@@ -499,10 +499,9 @@ class _Search:
             order = rng.permutation(active)
             kept, found = np.empty_like(order), 0
             bound[2:] = -np.inf, np.inf
-            for first in range(0, len(order), matrix.per_slice // 4 + 1):
-                checkpoint()
+            for piece in short_slices(len(order), 4 * matrix.row_seconds):
                 found += sweep(
-                    *matrix.parts, matrix.rows, order[first : first + matrix.per_slice // 4 + 1],
+                    *matrix.parts, matrix.rows, order[piece],
                     problem.sign, problem.target, cap, ridge, curvature, alpha, w, bias, bound,
                     above, below, kept[found:],
                 )  # fmt: skip

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, short_slices, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_gram, checked_signs
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.svm._block_gram import BlockGram, BorderedSystem, Systems, cholesky
 
 _NAME = "solve_nu_svm"  # in errors
-_SLICE_SECONDS = 0.02
 _REFINE = 1e-11  # error of a margin from which on a system is solved a second time
 _MOST_STEPS = 200
 _ROUNDING = 1e-6  # relative gap above which Newton steps failed, and did not only end in rounding
@@ -142,13 +141,9 @@ def solve_nu_svm(
 
 def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int) -> NuSVMResult:
     started = perf_counter()
-
-    def run(_: None) -> Status:
+    with single_blas_thread():
         newton.begin(x0)
-        return newton.run(tol, max_iter)
-
-    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
-    [status] = ordered_map(run, [None], n_threads=1)
+        status = newton.run(tol, max_iter)
     return newton.result(status, perf_counter() - started)
 
 
@@ -229,18 +224,15 @@ class _FiniteNewton:
         from bagwise.solvers.svm._nu_svm_kernels import fixed_steps, head_steps
 
         gram, decision = self.gram, self.sign * self.margin
-        n_fixed = len(gram.fixed)
-        rows = max(1, int(_SLICE_SECONDS * 1e9 / self.n))
         for _ in range(number):
             if self.relative_gap() <= _ROUGH:
                 break
             head_steps(gram.head, gram.cross, self.sign, self.ridge, self.z, decision)
-            for first in range(0, n_fixed, rows):
-                checkpoint()
-                last = min(first + rows, n_fixed)
+            for rows in short_slices(len(gram.fixed), 1e-9 * self.n):
                 fixed_steps(
-                    gram.fixed, gram.cross, self.sign, self.ridge, first, last, self.z, decision
-                )
+                    gram.fixed, gram.cross, self.sign, self.ridge,
+                    rows.start, rows.stop, self.z, decision,
+                )  # fmt: skip
             self.margin = self.sign * decision
 
     def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -251,10 +243,7 @@ class _FiniteNewton:
         fixed = head @ gram.cross
         rows = np.flatnonzero(below)
         factor = below[rows]
-        per_slice = 4 * max(1, int(_SLICE_SECONDS * 2.5e8 / self.n))
-        for first in range(0, len(rows), per_slice):
-            checkpoint()
-            piece = slice(first, first + per_slice)
+        for piece in short_slices(len(rows), 1e-9 * self.n, multiple=4):
             add_rows(gram.fixed, rows[piece], factor[piece], fixed)
         margin = np.concatenate([gram.head @ head + gram.cross @ below, fixed])
         margin *= self.sign

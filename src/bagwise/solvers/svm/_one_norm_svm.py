@@ -15,13 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, single_blas_thread, slice_length
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.svm._multipliers import balanced
 
 _NAME = "solve_one_norm_svm"  # in errors
-_SLICE = 1e7  # entries of the tableau that compiled steps may touch before they come back (20 ms)
 _ACCURACY = 1e-9  # relative violation at which a column, a row or a multiplier counts as optimal
 _SPREAD = 1e-7  # margins are spread by this much, so that no two kinks coincide
 _NEW_COLUMNS = 64  # columns that join in a round
@@ -144,8 +143,8 @@ def solve_one_norm_svm(
         )
         raise ValueError(msg)
     search = _Search(problem, tol, max_iter)
-    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
-    [search] = ordered_map(lambda start: search.run(start), [start], n_threads=1)
+    with single_blas_thread():
+        search.run(start)
     return search.result(perf_counter() - started)
 
 
@@ -352,7 +351,7 @@ class _Search:
         slack[q - 1] = _ACCURACY * min(*problem.balance, self.objective)
 
         most, done, optimal = min(budget, _STEPS), 0, False
-        per_slice = max(1, int(_SLICE / tableau.size))
+        per_slice = slice_length(2e-9 * tableau.size)
         while done < most and not optimal:
             checkpoint()
             allowed = min(per_slice, most - done)

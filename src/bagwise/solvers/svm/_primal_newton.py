@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
@@ -128,11 +128,8 @@ def minimize_squared_hinge(
     )  # fmt: skip
     length = np.sqrt(matrix.square_norms().max(initial=0.0))
     length = max(float(length), 1.0 if fit_intercept else 0.0)
-
-    def run(_: None) -> Status:
-        return model.run(0.0, 0.0, max_iter, relative=tol * length)
-
-    [status] = ordered_map(run, [None], n_threads=1)  # one BLAS thread: the same bits everywhere
+    with single_blas_thread():
+        status = model.run(0.0, 0.0, max_iter, relative=tol * length)
     slack = np.maximum(targets - signs * (model.z + model.b), 0.0)
     objective = 0.5 * float(model.w @ model.quadratic_times(model.w)) + float(costs @ slack**2)
     dual = 2.0 * costs * slack

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import ordered_map
+from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._gram_source import GramSource
@@ -124,10 +124,9 @@ def solve_svm_dual(
     started = perf_counter()
     check_limits(NAME, tol, max_iter)
     state = State(gram, sign, cost, target, alpha0, loss=loss, check_finite=check_finite)
-    # One BLAS thread, so that the bits of the answer do not depend on the number of threads.
-    [search] = ordered_map(
-        lambda search: search.run(), [_Search(state, tol, max_iter)], n_threads=1
-    )
+    search = _Search(state, tol, max_iter)
+    with single_blas_thread():
+        search.run()
     return search.result(perf_counter() - started)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint
+from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import (
     check_square,
     checked_array,
@@ -18,7 +18,6 @@ from bagwise.solvers._checks import (
     not_finite,
 )
 from bagwise.solvers.operators._gram_source import CachedGram, GramSource
-from bagwise.solvers.svm._dual_search import SLICE_SECONDS
 from bagwise.solvers.svm._multipliers import intercept_between
 
 _BLOCK_BYTES = 4e6  # of the rows that a source is asked for at a time
@@ -129,7 +128,7 @@ class State:
 
         self.blur += self._eps * float(np.abs(factor[rows]) @ self.diagonal[rows])
         if self.source is None:
-            per_slice = 4 * max(1, int(SLICE_SECONDS * 2.5e8 / self.n))
+            per_slice = 4 * slice_length(4e-9 * self.n)
         else:
             columns = self.awake if columns is None else columns
             width = self.n if columns is None else len(columns)

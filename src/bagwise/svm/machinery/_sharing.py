@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from bagwise._threads import ordered_map
+from bagwise._threads import single_blas_thread
 from bagwise.bags import Bags, segment_rows
 from bagwise.kernels import InstanceKernel, resolve_gamma
 from bagwise.svm.machinery._cache import Cache, digest, size_of
@@ -348,9 +348,8 @@ class Share:
         if known is None:
             return None
         block = self._columns(known)
-        # Here one BLAS thread: those of a pool would go on spinning beside the next solver.
-        [scores] = ordered_map(lambda coef: block @ coef.T, [known.coef], n_threads=1)
-        return np.asarray(scores, np.float64)
+        with single_blas_thread():  # those of a pool would go on spinning beside the next solver
+            return np.asarray(block @ known.coef.T, np.float64)
 
     def _remembered(self, model: Any, *, of_bags: bool) -> Expansion | None:
         known = self.work.expansions.get(model)
