@@ -38,10 +38,8 @@ from bagwise.solvers.programs import (
     Cut,
     CutProgram,
     CutResult,
-    LinearProgramResult,
     SideConstraints,
     minimize_by_cuts,
-    solve_linear_program,
     solve_qp,
 )
 from bagwise.solvers.svm import (
@@ -88,7 +86,6 @@ __all__ = [
     "InnerSolver",
     "KMedoidsResult",
     "KernelMeans",
-    "LinearProgramResult",
     "LinearSVMResult",
     "MMCResult",
     "Majorizable",
@@ -123,7 +120,6 @@ __all__ = [
     "solve_k_means",
     "solve_k_medoids",
     "solve_linear_grouped_svm",
-    "solve_linear_program",
     "solve_linear_svm",
     "solve_mmc_by_cccp",
     "solve_mmc_by_cuts",

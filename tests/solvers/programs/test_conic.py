@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import quadprog
 import scipy.sparse as sp
+from scipy.optimize import linprog
 
 from bagwise.exceptions import SolverError
 from bagwise.solvers import Status, solve_qp
@@ -28,6 +29,24 @@ def test_agrees_with_quadprog(seed):
     stationary = P @ x + q + A.T @ result.dual_ub + E.T @ result.dual_eq
     stationary += result.dual_upper - result.dual_lower
     np.testing.assert_allclose(stationary, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_linear_programmes_agree_with_highs(seed):
+    """Feasible at a known point, dual feasible at another: so there is a finite optimum."""
+    rng = np.random.default_rng(seed)
+    A, E = rng.normal(size=(15, 25)), rng.normal(size=(4, 25))
+    x, y, z = rng.exponential(size=25), rng.exponential(size=15), rng.normal(size=4)
+    c = -A.T @ y - E.T @ z + rng.exponential(size=25) * (rng.random(25) < 0.6)
+    b = A @ x + rng.exponential(size=15) * (rng.random(15) < 0.5)
+    optimum = linprog(c, A, b, E, E @ x).fun
+    for rows, equal in [(A, E), (sp.csr_array(A), sp.coo_matrix(E))]:
+        result = solve_qp(None, c, rows, b, equal, E @ x, lower=0.0)
+        assert result.status is Status.CONVERGED
+        np.testing.assert_allclose(result.objective, optimum, rtol=1e-6)
+        reduced = c + A.T @ result.dual_ub + E.T @ result.dual_eq
+        np.testing.assert_allclose(reduced, result.dual_lower, atol=1e-5)
+        assert abs(result.x @ reduced) <= 1e-6 * max(1.0, abs(optimum))
 
 
 def test_projection_on_a_ball_and_on_a_cone():
@@ -103,3 +122,5 @@ def test_shapes_are_checked():
         solve_qp(np.eye(3), np.zeros(2))
     with pytest.raises(ValueError, match="A_ub must have one column for each of the 2 variables"):
         solve_qp(np.eye(2), np.zeros(2), np.ones((3, 3)), np.ones(3))
+    with pytest.raises(ValueError, match=r"A_eq must have one column .* shape \(2"):
+        solve_qp(np.eye(2), np.zeros(2), A_eq=np.ones((3, 2)), b_eq=np.ones(2))

@@ -3,16 +3,13 @@
 from bagwise.solvers.programs._conic import ConicResult, solve_qp
 from bagwise.solvers.programs._cut_program import CutProgram, SideConstraints
 from bagwise.solvers.programs._cutting_planes import Cut, CutResult, minimize_by_cuts
-from bagwise.solvers.programs._linear_program import LinearProgramResult, solve_linear_program
 
 __all__ = [
     "ConicResult",
     "Cut",
     "CutProgram",
     "CutResult",
-    "LinearProgramResult",
     "SideConstraints",
     "minimize_by_cuts",
-    "solve_linear_program",
     "solve_qp",
 ]

@@ -1,4 +1,4 @@
-"""Quadratic programmes over cones by clarabel: the oracle that other solvers are tested against.
+"""Quadratic programmes over cones by clarabel.
 
 Warm start: no. Sparse: yes (dense input is converted). Cones: equalities, inequalities and
 second-order cones. Licence: Apache-2.0. A single call cannot be cut by Ctrl-C.
@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise.exceptions import SolverError
 from bagwise.solvers._checks import check_limits, checked_array
 from bagwise.solvers._result import Result, Status
-from bagwise.solvers.programs._linear_program import checked_bounds, checked_constraints
 
+_NAME = "solve_qp"
 _REASONS = {
     "PrimalInfeasible": "has no feasible point",
     "AlmostPrimalInfeasible": "has no feasible point",
@@ -103,29 +103,30 @@ def solve_qp(
         If there is no feasible point, no finite minimum, or clarabel fails.
     """
     started = perf_counter()
-    name = "solve_qp"
-    check_limits(name, tol, max_iter)
-    linear = checked_array(name, "q", q, (None,))
+    check_limits(_NAME, tol, max_iter)
+    linear = checked_array(_NAME, "q", q, (None,))
     n = len(linear)
     quadratic = sp.csc_array((n, n)) if P is None else sp.csc_array(P, dtype=np.float64)
     if quadratic.shape != (n, n):
-        msg = f"{name}: P must be of shape ({n}, {n}), as q has {n} entries. Got {quadratic.shape}."
+        msg = (
+            f"{_NAME}: P must be of shape ({n}, {n}), as q has {n} entries. Got {quadratic.shape}."
+        )
         raise ValueError(msg)
     if not np.isfinite(quadratic.data).all():
-        msg = f"{name}: P must hold finite numbers only. Got NaN or infinity."
+        msg = f"{_NAME}: P must hold finite numbers only. Got NaN or infinity."
         raise ValueError(msg)
-    low, high = checked_bounds(name, lower, upper, n)
+    low, high = _checked_bounds(lower, upper, n)
     has_low, has_high = np.isfinite(low), np.isfinite(high)
     unit = sp.eye_array(n, format="csr")
     # Clarabel's form: rows x + slack = right, the slack in a product of cones.
     parts = [
-        checked_constraints(name, "A_eq", A_eq, b_eq, n),
-        checked_constraints(name, "A_ub", A_ub, b_ub, n),
+        _checked_constraints("A_eq", A_eq, b_eq, n),
+        _checked_constraints("A_ub", A_ub, b_ub, n),
         (-unit[has_low], -low[has_low]),
         (unit[has_high], high[has_high]),
     ]
     for G, h in cones:
-        rows, side = checked_constraints(name, "G", G, h, n)
+        rows, side = _checked_constraints("G", G, h, n)
         parts.append((-rows, side))
     sizes = [len(side) for _, side in parts]
     rows = sp.csc_array(sp.vstack([sp.csr_array(part) for part, _ in parts], format="csc"))
@@ -208,6 +209,46 @@ def _call(
     except BaseException as error:
         msg = f"Clarabel failed on a quadratic programme of {len(linear)} variables: {error}"
         raise SolverError(msg) from error
+
+
+def _checked_constraints(
+    name: str, matrix: Any, right: ArrayLike | None, n: int
+) -> tuple[Any, NDArray[np.float64]]:
+    """Return linear constraints on ``n`` variables, of which there may be none."""
+    if matrix is None:
+        return sp.csr_array((0, n)), np.zeros(0)
+    rows = sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix, np.float64)
+    side = np.zeros(0) if right is None else np.atleast_1d(np.asarray(right, np.float64))
+    if rows.ndim != 2 or rows.shape[1] != n or side.shape != (rows.shape[0],):
+        msg = (
+            f"{_NAME}: {name} must have one column for each of the {n} variables and one "
+            "right-hand side for each row. "
+            f"Got shape {rows.shape} with a right-hand side of shape {side.shape}."
+        )
+        raise ValueError(msg)
+    values = rows.data if sp.issparse(rows) else rows
+    if not (np.isfinite(values).all() and np.isfinite(side).all()):
+        msg = (
+            f"{_NAME}: {name} and its right-hand side must hold finite numbers only. "
+            "Got NaN or infinity."
+        )
+        raise ValueError(msg)
+    return rows, side
+
+
+def _checked_bounds(
+    lower: ArrayLike, upper: ArrayLike, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bounds of ``n`` variables, which may be infinite."""
+    bounds = []
+    for name, values in (("lower", lower), ("upper", upper)):
+        given = np.asarray(values, np.float64)
+        if given.shape not in ((), (n,)) or np.isnan(given).any():
+            got = f"shape {given.shape}" if given.shape not in ((), (n,)) else "NaN"
+            msg = f"{_NAME}: {name} must be a number or have shape ({n},). Got {got}."
+            raise ValueError(msg)
+        bounds.append(np.broadcast_to(given, (n,)))
+    return bounds[0], bounds[1]
 
 
 def _largest(values: NDArray[np.float64]) -> float:
