@@ -94,6 +94,39 @@ def test_missing_convergence_is_one_line(workshop, bagwise):
     assert ConvergenceWarning.__name__ not in err
 
 
+def test_warnings_of_a_search_are_one_line(workshop, bagwise):
+    code, _, err = bagwise(
+        f"fit {MOLECULES} -m SIL -o m.model -p max_iter=1 --cv 3 --grid C=0.1,1 --grid gamma=1,2"
+    )
+    assert code == 0
+    lines = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert lines
+    assert len(set(lines)) == len(lines)
+    assert ConvergenceWarning.__name__ not in err
+
+
+@pytest.mark.parametrize("scale", ["", "--no-scale"])
+def test_chosen_parameters_have_the_names_that_the_user_typed(workshop, bagwise, scale):
+    options = f"-m SIL -o m.model --grid C=0.1,1 --grid gamma=0.1,1 --cv 3 {scale}"
+    code, out, _ = bagwise(f"fit {MOLECULES} {options} --json")
+    assert code == 0
+    assert json.loads(out)["model"]["parameters"].keys() == {"C", "gamma"}
+    code, out, _ = bagwise(f"fit {MOLECULES} {options}")
+    assert code == 0
+    assert "Chosen: C=" in out
+    assert "the best of 4 settings in 3-fold cross-validation, stratified, shuffled" in out
+    assert "model__" not in out
+
+
+def test_fit_that_fails_in_a_search_is_one_line(workshop, refused):
+    line = refused(f"fit {MOLECULES} -m CPM3C -o m.model --cv 3")
+    assert "learns without labels" in line
+    line = refused(
+        "fit digits -m SIL -o m.model --read n_bags=5 --read positive_share=1.0 --grid C=1,2"
+    )
+    assert "at least two classes" in line
+
+
 @pytest.mark.parametrize(
     ("options", "part"),
     [
@@ -148,6 +181,7 @@ def test_error_as_json(workshop, bagwise):
     ("line", "place"),
     [
         ("fit digits -m SIL -o m.model", "bagwise.svm._sil.SIL.fit"),
+        ("fit digits -m SIL -o m.model --cv 3 --grid C=1,2", "bagwise.svm._sil.SIL.fit"),
         ("fit digits -m SIL -o m.model", "os.fsync"),
         ("pack molecules.csv m.bags --bag molecule", "os.fsync"),
         ("annotate photos.csv -m SIL -o a.csv", "pathlib.Path.replace"),

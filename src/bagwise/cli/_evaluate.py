@@ -1,19 +1,20 @@
 """Cross-validation with a bar: how well a model does, and which parameters are best."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._output import CommandError, Output
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from bagwise.bags import Bags
+    from bagwise.model_selection import BagGridSearchCV
 
-Params = dict[str, Any]
+Grid = Mapping[str, Sequence[Any]]
+Advance = Callable[[int], None]
 
 #: Folds for choosing parameters where the user asked for no others.
 SEARCH_FOLDS = 5
@@ -50,117 +51,129 @@ class Scores:
         return sqrt(variance / n)
 
 
-class Trial:
-    """Fits and scores a model on parts of the data, and counts the fits.
+@dataclass(frozen=True)
+class Evaluation:
+    """Cross-validation of models on labelled bags.
 
     Parameters
     ----------
-    make : callable
-        Takes parameters, returns an estimator that is not fitted.
+    output : Output
+        Where the bar is shown.
     bags : Bags
         The bags.
     y : ndarray
         Their labels or label lists.
-    grid : mapping
-        Parameters to choose, with their values; may be empty.
     seed : int
         Seed of the folds.
     """
 
-    def __init__(
-        self,
-        make: Callable[[Params], Any],
-        bags: "Bags",
-        y: "NDArray[Any]",
-        grid: Mapping[str, Sequence[Any]],
-        seed: int,
-    ) -> None:
-        from sklearn.model_selection import ParameterGrid
+    output: Output
+    bags: "Bags"
+    y: "NDArray[Any]"
+    seed: int
 
-        self.make, self.bags, self.y, self.seed = make, bags, y, seed
-        self.candidates: list[Params] = list(ParameterGrid(dict(grid)))
-        self.is_multilabel = y.ndim == 2
-        self.metric = "average precision" if self.is_multilabel else "accuracy"
+    def choose(self, estimator: Any, grid: Grid, folds: int) -> tuple[dict[str, Any], Scores]:
+        """Return the parameters of the grid with the best mean over the folds, and their scores."""
+        self._check_folds(len(self.y), folds)
+        with self.output.counting("Choosing parameters", grid_size(grid) * folds) as advance:
+            search = self._search(estimator, grid, folds, advance, refit=False)
+            search.fit(self.bags, self.y)
+        places, best = range(folds), search.best_index_
+        values = tuple(float(search.cv_results_[f"split{i}_test_score"][best]) for i in places)
+        return search.best_params_, Scores(self._metric, values, self._protocol(folds))
 
-    def choose(self, output: Output, folds: int) -> tuple[Params, Scores]:
-        """Return the parameters with the best mean over the folds of all bags."""
-        import numpy as np
+    def validate(self, estimator: Any, grid: Grid, folds: int) -> Scores:
+        """Score on the folds; parameters of a grid are chosen anew inside each training part."""
+        from sklearn.base import clone
+        from sklearn.model_selection import ParameterGrid, cross_val_score
 
-        n_fits = len(self.candidates) * folds
-        with output.counting("Choosing parameters", n_fits) as advance:
-            best, values = self._best(np.arange(len(self.y)), folds, advance)
-        return best, Scores(self.metric, values, self._protocol(folds, folds, nested=False))
+        self._check_folds(len(self.y), folds)
+        n_settings, inner = grid_size(grid), min(folds, SEARCH_FOLDS)
+        is_nested = n_settings > 1
+        if is_nested:
+            self._check_folds(len(self.y) - ceil(len(self.y) / folds), inner)
+        n_fits = folds * (1 + is_nested * n_settings * inner)
+        with self.output.counting("Cross-validating", n_fits) as advance:
+            if is_nested:
+                model = self._search(estimator, grid, inner, advance)
+            else:
+                model = clone(estimator).set_params(**ParameterGrid(dict(grid))[0])
+            values = cross_val_score(
+                model,
+                self.bags,
+                self.y,
+                scoring=self._scorer(advance),
+                cv=self._splitter(folds),
+                error_score="raise",
+            )
+        protocol = self._protocol(folds, inner if is_nested else None)
+        return Scores(self._metric, tuple(values.tolist()), protocol)
 
-    def validate(self, output: Output, folds: int) -> Scores:
-        """Cross-validate; parameters of a grid are chosen anew inside each training part."""
-        import numpy as np
+    def _search(
+        self, estimator: Any, grid: Grid, folds: int, advance: Advance, *, refit: bool = True
+    ) -> "BagGridSearchCV":
+        from bagwise.model_selection import BagGridSearchCV
 
-        searching = len(self.candidates) > 1
-        inner = min(folds, SEARCH_FOLDS)
-        n_fits = folds * (1 + (len(self.candidates) * inner if searching else 0))
-        values = []
-        with output.counting("Cross-validating", n_fits) as advance:
-            for train, test in self._folds(np.arange(len(self.y)), folds):
-                params = self.candidates[0]
-                if searching:
-                    params, _ = self._best(train, inner, advance)
-                values.append(self._fit_and_score(params, train, test))
-                advance(1)
-        protocol = self._protocol(folds, inner, nested=searching)
-        return Scores(self.metric, tuple(values), protocol)
+        return BagGridSearchCV(
+            estimator,
+            dict(grid),
+            scoring=self._scorer(advance),
+            refit=refit,
+            cv=self._splitter(folds),
+            error_score="raise",
+        )
 
-    def _best(
-        self, rows: "NDArray[np.intp]", folds: int, advance: Callable[[int], None]
-    ) -> tuple[Params, tuple[float, ...]]:
-        splits = list(self._folds(rows, folds))
-        table: list[tuple[float, ...]] = []
-        for params in self.candidates:
-            values = []
-            for train, test in splits:
-                values.append(self._fit_and_score(params, train, test))
-                advance(1)
-            table.append(tuple(values))
-        best = max(range(len(table)), key=lambda i: sum(table[i]))  # the first of equals
-        return self.candidates[best], table[best]
+    def _scorer(self, advance: Advance) -> Callable[..., float]:
+        """Return the scorer of the metric; every fit is scored once, which moves the bar."""
+        from sklearn.metrics import get_scorer
 
-    def _folds(
-        self, rows: "NDArray[np.intp]", folds: int
-    ) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]":
+        from bagwise.metrics import average_precision_scorer
+
+        scorer = average_precision_scorer if self._is_multilabel else get_scorer("accuracy")
+
+        def score(model: Any, bags: "Bags", y: "NDArray[Any]") -> float:
+            value = float(scorer(model, bags, y))
+            advance(1)
+            return value
+
+        return score
+
+    def _splitter(self, folds: int) -> Any:
         from sklearn.model_selection import KFold, StratifiedKFold
 
-        self._check_folds(len(rows), folds)
-        kind = KFold if self.is_multilabel else StratifiedKFold
-        splitter = kind(folds, shuffle=True, random_state=self.seed % 2**32)
-        for train, test in splitter.split(rows, self.y[rows]):
-            yield rows[train], rows[test]
+        kind = KFold if self._is_multilabel else StratifiedKFold
+        return kind(folds, shuffle=True, random_state=self.seed % 2**32)
 
     def _check_folds(self, n_bags: int, folds: int) -> None:
         import numpy as np
 
-        most = n_bags
-        if not self.is_multilabel:
+        what, most = "bags", n_bags
+        if not self._is_multilabel:
+            what = "bags with the same label"
             most = int(np.unique(self.y, return_counts=True)[1].max())
         if folds > most:
-            what = "bags" if self.is_multilabel else "bags with the same label"
             msg = f"{folds} folds need at least {folds} {what}. There are {most}: lower --cv."
             raise CommandError(msg, code="usage", where="--cv")
 
-    def _fit_and_score(
-        self, params: Params, train: "NDArray[np.intp]", test: "NDArray[np.intp]"
-    ) -> float:
-        from bagwise.metrics import average_precision
+    @property
+    def _is_multilabel(self) -> bool:
+        return self.y.ndim == 2
 
-        model = self.make(params).fit(self.bags[train], self.y[train])
-        if self.is_multilabel:
-            return float(average_precision(self.y[test], model.decision_function(self.bags[test])))
-        return float((model.predict(self.bags[test]) == self.y[test]).mean())
+    @property
+    def _metric(self) -> str:
+        return "average precision" if self._is_multilabel else "accuracy"
 
-    def _protocol(self, folds: int, inner: int, *, nested: bool) -> str:
-        how = "shuffled" if self.is_multilabel else "stratified, shuffled"
+    def _protocol(self, folds: int, inner: int | None = None) -> str:
+        how = "shuffled" if self._is_multilabel else "stratified, shuffled"
         text = f"{folds}-fold cross-validation, {how} with seed {self.seed}"
-        if nested:
+        if inner is not None:
             text += (
                 f"; parameters chosen anew inside each training part by {inner}-fold "
                 "cross-validation"
             )
         return text
+
+
+def grid_size(grid: Grid) -> int:
+    """Return how many settings a grid holds: one if it is empty."""
+    return prod(map(len, grid.values()))

@@ -28,9 +28,16 @@ from typing import Any
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._cluster import cluster_sizes, sizes_text
 from bagwise.cli._data import DataRequest, load_data
-from bagwise.cli._evaluate import SEARCH_FOLDS, Scores, Trial
+from bagwise.cli._evaluate import SEARCH_FOLDS, Evaluation, Scores, grid_size
 from bagwise.cli._files import check_writable
-from bagwise.cli._models import find_model, kind_of, make_model, scaling_text, with_scaling
+from bagwise.cli._models import (
+    MODEL_STEP,
+    find_model,
+    kind_of,
+    make_model,
+    scaling_text,
+    with_scaling,
+)
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_grid, parse_settings
 
@@ -82,22 +89,24 @@ def run_fit(
     if scale:
         output.note(scaling_text(data.bags))
     started = time.perf_counter()
-
-    def make(chosen: Mapping[str, Any]) -> Any:
-        fresh = make_model(cls, {**given, **chosen}, seed, "--param")
-        return with_scaling(fresh, data.bags) if scale else fresh
-
+    estimator = make_model(cls, given, seed, "--param")
+    prefix = ""
+    if scale:
+        estimator, prefix = with_scaling(estimator, data.bags), f"{MODEL_STEP}__"
     validation = search = None
     chosen: dict[str, Any] = {}
     with bad_input(code="data", where=request.data), output.warnings():
         if y is not None:
-            trial = Trial(make, data.bags, y, choices, seed)
+            evaluation = Evaluation(output, data.bags, y, seed)
+            candidates = {f"{prefix}{name}": values for name, values in choices.items()}
             if folds:
-                validation = trial.validate(output, folds)
+                validation = evaluation.validate(estimator, candidates, folds)
             if choices:
-                chosen, search = trial.choose(output, folds or SEARCH_FOLDS)
+                best, search = evaluation.choose(estimator, candidates, folds or SEARCH_FOLDS)
+                estimator.set_params(**best)
+                chosen = {name.removeprefix(prefix): value for name, value in best.items()}
         with output.busy(f"Fitting {cls.__name__}"):
-            fitted = make(chosen).fit(data.bags, *([] if y is None else [y]))
+            fitted = estimator.fit(data.bags, *([] if y is None else [y]))
             right = None
             if y is not None and y.ndim == 1:
                 right = float((fitted.predict(data.bags) == y).mean())
@@ -132,7 +141,7 @@ def run_fit(
     if search is not None:
         lines.append(
             f"Chosen: {_settings_text(chosen)}, with {_percent(search.mean)} {search.metric} the "
-            f"best of {count(len(trial.candidates), 'setting')} in {search.protocol}"
+            f"best of {count(grid_size(choices), 'setting')} in {search.protocol}"
         )
     if validation is not None:
         lines.append(_validation_text(validation))
