@@ -3,6 +3,7 @@
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
+from bagwise.base._docs import documented
 from bagwise.base._expansions import check_fourier, expand, gamma_attribute
 from bagwise.base._fitting import all_or_nothing
 from bagwise.base._parameters import GammaRule
@@ -19,6 +20,7 @@ __all__ = [
     "all_or_nothing",
     "as_bags",
     "check_fourier",
+    "documented",
     "expand",
     "gamma_attribute",
     "get_bag_tags",

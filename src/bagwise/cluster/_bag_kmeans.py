@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
-from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.base import BagClusterer, BagTags, documented, used_first
 from bagwise.cluster._starts import given_init
 from bagwise.cluster._ties import scores_of
 from bagwise.cluster._votes import shares
@@ -27,6 +27,7 @@ from bagwise.solvers import Certificate, Status
 _SQUARED = InstanceMetric("sqeuclidean")
 
 
+@documented
 class BagKMeans(BagClusterer):
     r"""Cluster instances with k-means, and give each bag the cluster that its instances vote for.
 
@@ -49,7 +50,8 @@ class BagKMeans(BagClusterer):
         larger a part of all bags its cluster is. So a bag is put where it stands out, and not with
         the background that most bags are full of.
     init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features)
-        The first centres, as for `KMeans`.
+        The first centres: instances drawn far from each other, instances drawn at random, what a
+        function of (instances, n_clusters, random_state) returns, or given.
     n_init : int
         Number of starts; the one with the smallest objective is kept. One if centres are given.
     max_iter : int
@@ -57,17 +59,11 @@ class BagKMeans(BagClusterer):
     tol : float
         Change of the centres at which they count as settled, in units of the mean variance of the
         features.
-    random_state : int, RandomState or None
-        Where the starts come from.
-    n_jobs : int or None
-        Threads for the starts; they do not change the result.
+    |random_state: starts, n_jobs: starts|
 
     Attributes
     ----------
-    labels_ : ndarray of int of shape (n_bags,)
-        Cluster of each training bag.
-    instance_labels_ : ndarray of int of shape (n_instances,)
-        Cluster of each training instance, bag after bag.
+    |labels_, instance_labels_|
     key_instances_ : ndarray of int of shape (n_bags,)
         Place of the instance in each bag that is nearest to the centre of the bag's cluster.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -76,10 +72,7 @@ class BagKMeans(BagClusterer):
         What the vote of an instance for each cluster counts; ones with ``"majority"``.
     inertia_ : float
         The objective: sum of the squared distances of instances from the nearest centre.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |n_features_in_, feature_names_in_|
     result_ : Certificate
         Objective, and how the best start ended.
     n_iter_ : int

@@ -10,12 +10,13 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.base import BagClusterer, BagTags, documented, used_first
 from bagwise.cluster._ties import scores_of
 from bagwise.kernels import InstanceMetric, hausdorff
 from bagwise.solvers import solve_k_medoids
 
 
+@documented
 class BAMIC(BagClusterer):
     r"""Cluster bags around bags: k-medoids with a Hausdorff distance.
 
@@ -55,15 +56,13 @@ class BAMIC(BagClusterer):
         Number of starts. The result with the smallest objective is kept.
     max_iter : int
         Most rounds of each start.
-    random_state : int, RandomState or None
-        Where the random starts come from.
+    |random_state: starts|
     n_jobs : int or None
         Threads for the starts. The distances use all processors regardless.
 
     Attributes
     ----------
-    labels_ : ndarray of int of shape (n_bags,)
-        Cluster of each training bag.
+    |labels_|
     medoids_ : ndarray of int of shape (n_clusters,)
         Which training bags are the medoids of the clusters.
     medoid_instances_ : ndarray or CSR matrix of shape (n_medoid_instances, n_features)
@@ -72,10 +71,7 @@ class BAMIC(BagClusterer):
         Medoid ``c`` is ``medoid_instances_[medoid_offsets_[c]:medoid_offsets_[c + 1]]``.
     inertia_ : float
         The objective: sum of the distances of bags from their medoids.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |n_features_in_, feature_names_in_|
     result_ : Certificate
         Objective, and how the best start ended.
     n_iter_ : int

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, segment_argmax
-from bagwise.base import BagClusterer, BagTags, used_first
+from bagwise.base import BagClusterer, BagTags, documented, used_first
 from bagwise.cluster._starts import given_weights, kmeans_weights
 from bagwise.cluster._votes import shares
 from bagwise.solvers import (
@@ -27,6 +27,7 @@ from bagwise.solvers import (
 _ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
 
 
+@documented
 class CPM3C(BagClusterer):
     r"""Cluster instances by maximum margins, and give each bag the cluster most of them are in.
 
@@ -70,25 +71,16 @@ class CPM3C(BagClusterer):
     tol : float
         A start has converged when the mean loss is at most ``tol`` above its cutting planes; the
         concave-convex procedure when a round lowers the objective by at most ``tol`` times it.
-    random_state : int, RandomState or None
-        Where the starts come from.
-    n_jobs : int or None
-        Threads for the starts; they do not change the result.
+    |random_state: starts, n_jobs: starts|
 
     Attributes
     ----------
-    labels_ : ndarray of int of shape (n_bags,)
-        Cluster of each training bag.
-    instance_labels_ : ndarray of int of shape (n_instances,)
-        Cluster of each training instance, bag after bag.
+    |labels_, instance_labels_|
     key_instances_ : ndarray of int of shape (n_bags,)
         Place of the instance in each bag that is most clearly in the bag's cluster.
     coef_ : ndarray of shape (n_clusters, n_features)
         The weights :math:`w_p`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |n_features_in_, feature_names_in_|
     result_ : Certificate
         The objective, and how the best start ended; ``parts`` has the certificates of all starts,
         as the cutting planes left them.

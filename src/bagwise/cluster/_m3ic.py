@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
-from bagwise.base import BagClusterer, BagTags, GammaRule, expand, used_first
+from bagwise.base import BagClusterer, BagTags, GammaRule, documented, expand, used_first
 from bagwise.cluster._feature_maps import map_bags
 from bagwise.cluster._starts import given_weights, kmeans_weights
 from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma, resolve_gamma
@@ -32,6 +32,7 @@ _SERIAL_VALUES = 2**20  # below this many, handing scans to threads costs more t
 _CENTRED = 100  # times the rounding of numbers: a mean below this is 0
 
 
+@documented
 class M3IC(BagClusterer):
     r"""Cluster bags by maximum margins of one key instance each (M3IC-MBM).
 
@@ -70,16 +71,10 @@ class M3IC(BagClusterer):
         First weights: normal random numbers, the centres of k-means on all instances less their
         mean, or given. With a kernel other than the linear one they cannot be given. Their size
         makes no difference.
-    kernel : {"linear", "rbf", "poly", "laplacian", "chi2", "cosine"} or callable
-        The kernel between instances.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `bagwise.svm.SIL`.
-    degree, coef0 : int, float
-        Numbers of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map of the kernel; None is exact, for up to 10,000 instances.
-    rank : int
-        Rank of the low-rank map.
+    |kernel: clusters, gamma, degree, coef0|
+    |approx|
+        With None there can be 10,000 instances at most.
+    |rank|
     solver : {"dual", "cutting_plane"}
         Solver of the convex problems inside: coordinate descent in the dual, or cutting planes as
         in the paper, which are slower. Both solve the same problems, but only the first solves
@@ -110,15 +105,8 @@ class M3IC(BagClusterer):
     support_vectors_ : matrix of shape (n_vectors, n_features)
         Instances that the weights are made of, with other kernels.
     dual_coef_ : ndarray of shape (n_clusters, n_vectors)
-        Their factors.
-    gamma_ : float
-        The value of ``gamma`` in use, with a kernel that has one.
-    fourier_weights_, fourier_offset_ : ndarray
-        The random frequencies and phases of ``approx="fourier"``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+        Their coefficients in the scores of each cluster.
+    |gamma_, fourier_weights_, fourier_offset_, n_features_in_, feature_names_in_|
     result_ : Certificate
         Of the search that was kept: its objective, never that of a relaxation; the objective after
         each round, and the duality gap of the convex problem of each round. ``parts`` has the

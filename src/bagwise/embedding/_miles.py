@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, GammaRule, Target, one_vs_rest
+from bagwise.base import BagClassifier, GammaRule, Target, documented, one_vs_rest
 from bagwise.kernels import InstanceMetric, nearest, nearest_among
 from bagwise.solvers import Certificate, OneNormSVMResult, solve_one_norm_svm
 from bagwise.svm.machinery._one_norm_trainer import instance_keys, perturbed
@@ -20,6 +20,7 @@ _SQUARED = InstanceMetric("sqeuclidean")
 _TIE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 5e-4}
 
 
+@documented
 class MILES(BagClassifier):
     r"""Multiple-instance learning via embedded instance selection.
 
@@ -53,11 +54,9 @@ class MILES(BagClassifier):
         Cost of margin violations. In the paper's notation, with its penalty :math:`\lambda` and
         balance :math:`\mu = 1/2`, it is :math:`1 / (2 \lambda)`; another balance is
         ``class_weight={negative: 2 * (1 - mu), positive: 2 * mu}``.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the similarity, :math:`1 / \sigma^2` in the paper's notation; the rules are those
-        of `bagwise.svm.SIL`.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
+    |gamma|
+        In the paper's notation it is :math:`1 / \sigma^2`.
+    |class_weight|
     tol : float
         Duality gap, relative to the objective, at which the linear programme counts as solved.
     max_iter : int
@@ -67,26 +66,17 @@ class MILES(BagClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
+    |classes_, multilabel_|
     prototypes_ : ndarray or CSR array of shape (n_prototypes, n_features)
         The selected instances: those with a weight in one of the outputs.
     support_ : ndarray of int of shape (n_prototypes,)
         Which training instances they are; those in bags of weight 0 are not counted.
     coef_ : ndarray of shape (n_outputs, n_prototypes)
         Their weights.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
+    |intercept_|
     gamma_ : float
         The value of ``gamma`` in use.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective, duality gap and how the solver ended.
+    |n_features_in_, feature_names_in_, result_|
     n_iter_ : int
         Simplex steps.
 

@@ -3,10 +3,11 @@
 from typing import Any, ClassVar
 
 from bagwise._compat import StrOptions
-from bagwise.base import BagTags
+from bagwise.base import BagTags, documented
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine
 
 
+@documented
 class MIKernelSVM(BagKernelMachine):
     r"""Support vector machine with the normalised set kernel: bags compared by all their pairs.
 
@@ -41,61 +42,16 @@ class MIKernelSVM(BagKernelMachine):
         What the sum over pairs is divided by; see above.
     loss : {"hinge", "squared_hinge"}
         What a violated margin costs. The squared hinge is the machine of the SparseMI paper.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`. With ``"precomputed"`` the input is the kernel
-        between *bags*: in ``fit`` a square matrix, later one row for each bag and one column for
-        each training bag.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel, as in `SIL`. With ``"feature_space"``, norms are those
-        of the kernel itself.
-    rank : int
-        Rank of that map.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    cache_size : float
-        Megabytes for a kernel matrix between instances; this method forms none.
-    tol : float
-        Largest violation of the optimality conditions at which the solver stops.
-    max_iter : int
-        Most iterations of the solver.
-    random_state : int, RandomState or None
-        Of the random maps; without one of these nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |kernel: bags, gamma, degree, coef0|
+    |approx|
+        With ``"feature_space"``, norms are those of the kernel itself.
+    |rank, class_weight, cache_size: unused, tol, max_iter, random_state: maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_ : ndarray of int of shape (n_support_bags,)
-        Which training bags carry the decision function; bags of weight 0 are not counted, except
-        as columns of a given kernel matrix.
-    support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
-        The instances of these bags.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        The factor of each of these instances; with ``"precomputed"`` of each of these bags.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective, duality gap and how the solver ended.
-    n_iter_ : int
-        Iterations of the solver.
+    |classes_, multilabel_, support_: bags, support_vectors_: bags, dual_coef_: bags|
+    |coef_, fourier_weights_, fourier_offset_, intercept_, gamma_, n_features_in_|
+    |feature_names_in_, result_, n_iter_|
 
     See Also
     --------

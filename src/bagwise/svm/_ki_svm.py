@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
+from bagwise.base import documented
 from bagwise.svm.machinery._ki_machine import KeyInstanceMachine
 
 
+@documented
 class InsKISVM(KeyInstanceMachine):
     r"""Key-instance support vector machine in which every negative instance counts (Ins-KI-SVM).
 
@@ -52,22 +54,14 @@ class InsKISVM(KeyInstanceMachine):
         negative bags over the number of their instances, so that all negative instances
         together cost what the negative bags would. With ``class_weight="balanced"`` that is as much
         as all positive bags cost.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
+    |kernel, gamma, degree, coef0|
     bias : "auto" or float
         Constant that is added to the kernel, in place of a constant term of the decision function.
         ``"auto"``: 1 for the linear kernel, 0 for all others.
     threshold : {"zero", "training"}
         The score above which a bag is positive. ``"zero"``, as in the paper, or the middle
         between the mean scores of the positive and of the negative training bags.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
+    |class_weight|
     cache_size : float
         Megabytes that the kernel matrix between all training instances may take in double
         precision; a fit of more instances is refused. Working copies take up to twice as
@@ -79,33 +73,23 @@ class InsKISVM(KeyInstanceMachine):
     n_restarts : int
         Random starts of the search for assignments in every round.
     random_state : int, RandomState or None
-        Of these starts. With None, two fits may end a little apart; see Notes.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+        Seed of these starts. With None, two fits may end a little apart; see Notes.
+    |n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
+    |classes_, multilabel_|
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that carry the decision function. Not with the linear kernel or a given kernel
         matrix.
     support_ : ndarray of int of shape (n_support,)
         Which training instances they are; those in bags of weight 0 are not counted.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their factors.
+    |dual_coef_|
     coef_ : ndarray of shape (n_outputs, n_features)
         Weights of the features; with the linear kernel only.
     intercept_ : ndarray of shape (n_outputs,)
         What ``bias`` and ``threshold`` come to: the constant of the decision function.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |gamma_, n_features_in_, feature_names_in_|
     result_ : Certificate
         Objective of the relaxation and how the solver ended. There is a ``lower_bound`` only if
         all assignments could be looked at (there are at most 4096); else it is ``-inf``.
@@ -219,6 +203,7 @@ class InsKISVM(KeyInstanceMachine):
         return rows, self.C * share * weight[rows]
 
 
+@documented
 class BagKISVM(KeyInstanceMachine):
     r"""Key-instance support vector machine in which negative bags count by their mean (Bag-KI-SVM).
 
@@ -244,22 +229,14 @@ class BagKISVM(KeyInstanceMachine):
     C : float
         Cost of margin violations. The cost of a row is at most 1e7 over its squared norm, which is
         next to infinite.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
+    |kernel, gamma, degree, coef0|
     bias : "auto" or float
         Constant that is added to the kernel, in place of a constant term of the decision function.
         ``"auto"``: 1 for the linear kernel, 0 for all others.
     threshold : {"zero", "training"}
         The score above which a bag is positive. ``"zero"``, as in the paper, or the middle
         between the mean scores of the positive and of the negative training bags.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
+    |class_weight|
     cache_size : float
         Megabytes that the kernel matrix between all training instances and means of bags may take
         in double precision; a fit of more instances is refused. Working copies take up to
@@ -271,33 +248,24 @@ class BagKISVM(KeyInstanceMachine):
     n_restarts : int
         Random starts of the search for assignments in every round.
     random_state : int, RandomState or None
-        Of these starts. With None, two fits may end a little apart, as in `InsKISVM`.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+        Seed of these starts. With None, two fits may end a little apart: the relaxation is solved
+        up to what the search can see.
+    |n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
+    |classes_, multilabel_|
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that carry the decision function. Not with the linear kernel or a given kernel
         matrix.
     support_ : ndarray of int of shape (n_support,)
         Which training instances they are; those in bags of weight 0 are not counted.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their factors.
+    |dual_coef_|
     coef_ : ndarray of shape (n_outputs, n_features)
         Weights of the features; with the linear kernel only.
     intercept_ : ndarray of shape (n_outputs,)
         What ``bias`` and ``threshold`` come to: the constant of the decision function.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |gamma_, n_features_in_, feature_names_in_|
     result_ : Certificate
         Objective of the relaxation and how the solver ended. There is a ``lower_bound`` only if
         all assignments could be looked at (there are at most 4096); else it is ``-inf``.

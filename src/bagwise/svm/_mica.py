@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.kernels import InstanceKernel
 from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
@@ -29,6 +29,7 @@ from bagwise.svm.machinery._trainer import Solution
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
 
 
+@documented
 class MICA(MaxRuleMachine):
     r"""Multiple-instance classification algorithm: a sparse machine, by linear programmes.
 
@@ -57,37 +58,26 @@ class MICA(MaxRuleMachine):
     C : float
         Cost of margin violations. If it is too small all weights are 0: on standardised Musk1 with
         0.1, for example.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`. It need not be positive semi-definite.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
+    |kernel|
+        It need not be positive semi-definite.
+    |gamma, degree, coef0|
     n_init : int
         Number of starts: equal parts of the instances of a bag, then instances drawn at random. The
         end with the lowest objective is kept.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
+    |class_weight|
     cache_size : float
         Megabytes for the kernel matrix. One that is larger is not formed, its columns are computed
         when they are needed.
     tol : float
         Relative decrease of the objective at which the rounds end.
-    max_iter : int
-        Most rounds from each start.
+    |max_iter: rounds|
     random_state : int, RandomState or None
         Of random starts; without them nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
+    |classes_, multilabel_|
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that have a weight. Not with the linear kernel or a given kernel matrix.
     support_ : ndarray of int of shape (n_support,)
@@ -96,18 +86,7 @@ class MICA(MaxRuleMachine):
         Their weights :math:`u`.
     coef_ : ndarray of shape (n_outputs, n_features)
         Weights of the features, with the linear kernel.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective above, its values over the rounds, and how they ended.
-    n_iter_ : int
-        Rounds.
+    |gamma_, intercept_, n_features_in_, feature_names_in_, result_: rounds, n_iter_: rounds|
 
     See Also
     --------

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax, segment_max
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._smil_loss import Sides, signs, unsure
 from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
 
 
+@documented
 class MissSVM(MaxRuleMachine):
     r"""Semi-supervised SVM: negative bags are labelled, instances of positive bags are not.
 
@@ -48,58 +49,19 @@ class MissSVM(MaxRuleMachine):
     bag_cost : "balanced" or float
         :math:`C_b / C`. ``"balanced"`` is the number of instances in negative bags divided by that
         of positive bags, :math:`N_- / m_+`. Near 1 or below, negative instances prevail.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel matrix, as in `SIL`.
-    rank : int
-        Rank of that map.
+    |kernel, gamma, degree, coef0, approx, rank|
     n_init : int
         Number of starts: the means of bags, then labels and best instances drawn at random. The end
         with the lowest objective is kept.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class costs. Unlike sample weights, they do
-        not count in the ratios of ``"balanced"``.
-    cache_size : float
-        Megabytes for the kernel matrix, as in `SIL`.
-    tol : float
-        Largest violation of the optimality conditions of each convex problem, and relative decrease
-        of the objective at which the rounds end.
-    max_iter : int
-        Most rounds from each start.
-    random_state : int, RandomState or None
-        Of random starts and random maps; without them nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |class_weight|
+        Unlike sample weights, they do not count in balanced ``unlabelled_cost`` and ``bag_cost``.
+    |cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_vectors_, support_, dual_coef_ : ndarray
-        The decision function as a sum of kernels, as in `SIL`.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function of instances.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective above, its values over the rounds, and how they ended.
-    n_iter_ : int
-        Rounds.
+    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
+    |feature_names_in_, result_: rounds, n_iter_: rounds|
 
     See Also
     --------

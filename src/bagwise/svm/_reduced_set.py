@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagTags, Target, one_vs_rest
+from bagwise.base import BagTags, Target, documented, one_vs_rest
 from bagwise.kernels import DIFFERENTIABLE, InstanceKernel, needs_gamma
 from bagwise.solvers import (
     Certificate,
@@ -26,6 +26,7 @@ from bagwise.svm.machinery._expansion_machine import ExpansionMachine
 _MACHINE_TOL = 1e-8  # of the machine that is approximated: far below the error of that
 
 
+@documented
 class ReducedSetSVM(ExpansionMachine):
     r"""Label-mean machine whose weight vector is replaced by an expansion in few vectors (RS).
 
@@ -48,14 +49,7 @@ class ReducedSetSVM(ExpansionMachine):
         Most expansion vectors, for all classes together.
     C : float
         Cost of margin violations of the machine that is approximated.
-    kernel : {"rbf", "poly", "linear", "cosine"}
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel, not negative.
+    |kernel: smooth, gamma, degree, coef0: not negative|
     n_starts : int
         From how many instances the place of each new vector is searched, with the kernel
         ``"rbf"``; with other kernels, from among how many instances it is taken.
@@ -64,39 +58,26 @@ class ReducedSetSVM(ExpansionMachine):
         times larger with many vectors.
     refit : {"intercept", "coef"} or None
         What is learned from the training bags again once the vectors are there, with the objective
-        of `LabelMeanSVM`: the intercept, the factors and the intercept, or nothing, so that the
-        intercept is that of the machine.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
+        of `LabelMeanSVM`: the intercept, the coefficients and the intercept, or nothing, so that
+        the intercept is that of the machine.
+    |class_weight|
     tol : float
         The refinement ends when an iteration lowers the squared error by less than this part of
         the squared norm of the weights.
     max_iter : int
         Most iterations of the refinement.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. Kernels use all processors regardless.
+    |n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
+    |classes_, multilabel_|
     expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
         The vectors :math:`z_k`, in double precision; fewer than ``n_vectors`` if fewer do.
-    coef_ : ndarray of shape (n_outputs, n_vectors_)
-        Their factors :math:`\beta_k` in each output.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constants of the decision functions.
+    |coef_: vectors, intercept_|
     approximation_error_ : ndarray of shape (n_outputs,)
         Squared distance from the machine's weights in units of their squared norm, for each
         output, before anything is refitted.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |gamma_, n_features_in_, feature_names_in_|
     result_ : Certificate
         Of the approximation: the squared error (the sum over outputs) and its history, as vectors
         were added and then moved; the residual is the largest entry of the gradient, in units of

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.solvers import Certificate, majorize_minimize, solve_grouped_svm_on_images
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
 from bagwise.svm.machinery._image_rows import CombinedRows, Images, images_of
@@ -19,6 +19,7 @@ from bagwise.svm.machinery._trainer import HingeProblem, Solution
 _TIE = 10.0  # times tol: differences of scores that mean nothing
 
 
+@documented
 class RegSVM(BagKernelMachine):
     r"""Support vector machine on bags whose score must agree with that of their best instance.
 
@@ -44,65 +45,37 @@ class RegSVM(BagKernelMachine):
 
     Parameters
     ----------
-    C : float
-        Cost of margin violations.
+    |C|
     consistency : float
         Cost of a bag's disagreement with its best instance, in units of ``C``. With 0 it is
         `MIKernelSVM`; a large value leaves no differences inside a bag.
     normalization : {"average", "feature_space"}
-        Whether a bag is the mean of its instances in the space of the kernel, or a vector of norm 1
-        in that direction, as in `MIKernelSVM`.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`. ``"precomputed"`` goes with ``"average"`` only: the
-        norm of a new bag needs the kernel between its own instances.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel matrix, as in `SIL`. With ``"feature_space"``, norms are
-        those of the kernel itself.
-    rank : int
-        Rank of that map.
+        Whether a bag is the mean of its instances in the feature space of the kernel, or the vector
+        of norm 1 in that direction.
+    |kernel|
+        This goes with ``normalization="average"`` only: the norm of a new bag needs the kernel
+        between its own instances.
+    |gamma, degree, coef0|
+    |approx|
+        With ``"feature_space"``, norms are those of the kernel itself.
+    |rank|
     n_init : int
         Number of starts with ``"feature_space"``: the problem without the half that is not convex,
         then instances drawn at random. The end with the lowest objective is kept.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    cache_size : float
-        Megabytes for the kernel matrix, as in `SIL`, and for that of the rows in the Notes, which
-        may take 1000 in any case.
-    tol : float
-        Largest violation of the optimality conditions of each convex problem, and relative decrease
-        of the objective at which the rounds end.
+    |class_weight|
+    |cache_size|
+        The matrix of the rows in the Notes may take as much, and 1000 in any case.
+    |tol: rounds|
     max_iter : int
         Most rounds: from each start, and in each convex problem, to which rows are added as they
         are found to matter.
-    random_state : int, RandomState or None
-        Of random starts and random maps; without them nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |random_state: starts and maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_vectors_, support_, dual_coef_ : ndarray
-        The decision function as a sum of kernels, as in `SIL`.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_, n_features_in_|
+    |feature_names_in_|
     result_ : Certificate
         Objective above, a lower bound of its minimum, its values over the rounds, and how they
         ended.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._smil_loss import Sides, SparseLoss
 from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
@@ -17,6 +17,7 @@ from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
 _TIE = 1e-9
 
 
+@documented
 class SBMIL(MaxRuleMachine):
     r"""Support vector machine on the instances that sMIL ranks best (sbMIL).
 
@@ -43,49 +44,16 @@ class SBMIL(MaxRuleMachine):
     eta : float
         Share of positive ones among the instances of positive bags, 0 to 1. They are at least as
         many as there are positive bags. Worth tuning, in {0.1, 0.3, 0.5, 0.7, 0.9}.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel matrix, as in `SIL`.
-    rank : int
-        Rank of that map.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    cache_size : float
-        Megabytes for the kernel matrix, as in `SIL`.
-    tol : float
-        Largest violation of the optimality conditions at which the solver stops.
+    |kernel, gamma, degree, coef0, approx, rank, class_weight, cache_size, tol|
     max_iter : int
         Most iterations of the solver in each stage.
-    random_state : int, RandomState or None
-        Of the random maps; without one of these nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |random_state: maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_vectors_, support_, dual_coef_ : ndarray
-        The decision function as a sum of kernels, as in `SIL`.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function of instances.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
+    |feature_names_in_|
     result_ : Certificate
         Objective above, its duality gap and how the solver of the second stage ended; iterations
         and time are those of both stages. A first stage that is cut short by ``max_iter`` ranks

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._trainer import HingeProblem, Solution
 
 
+@documented
 class SIL(MaxRuleMachine):
     r"""Support vector machine on instances that inherit the label of their bag.
 
@@ -29,80 +30,13 @@ class SIL(MaxRuleMachine):
 
     Parameters
     ----------
-    C : float
-        Cost of margin violations.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances. ``"linear"``: :math:`\langle x, y \rangle`; ``"poly"``:
-        :math:`(\gamma \langle x, y \rangle + c_0)^p`; ``"rbf"``: :math:`\exp(-\gamma |x - y|^2)`;
-        ``"laplacian"``: :math:`\exp(-\gamma |x - y|_1)`; ``"chi2"``: :math:`\exp(-\gamma \sum_k
-        (x_k - y_k)^2 / (x_k + y_k))` for features that are not negative; ``"cosine"``: the linear
-        kernel of rows of length 1. A callable takes two matrices and returns theirs. With
-        ``"precomputed"`` the bags hold rows of the kernel matrix: in ``fit`` a square matrix
-        between all training instances, later one row for each instance and one column for each
-        training instance.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the RBF, polynomial, Laplacian and chi-squared kernels. ``"scale"`` is 1 /
-        (n_features x variance of all values), ``"auto"`` is 1 / n_features, ``"median"`` is 1 /
-        median of the squared distances; ``"2/d"`` is 2 / n_features, ``"0.5*median"`` half of
-        ``"median"``, and so on.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Replace the kernel by inner products of ``rank`` features, so that cost and memory grow only
-        linearly with the instances: a pivoted Cholesky factor, which takes the instances that
-        matter most; landmarks drawn at random; or random Fourier features (RBF and Laplacian
-        kernels). None, and always for a kernel that is linear or given: the kernel itself.
-    rank : int
-        Number of these features.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    cache_size : float
-        Megabytes for the kernel matrix. One that is larger is not formed: as many of its rows as
-        fit are kept, the others computed when needed.
-    tol : float
-        Largest violation of the optimality conditions at which the solver stops.
-    max_iter : int
-        Most iterations of the solver: steps that change two multipliers. With the linear kernel and
-        low-rank maps they are sweeps over all instances, a thousand at most.
-    random_state : int, RandomState or None
-        Of the random maps; without one of these nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, cache_size, tol, max_iter|
+    |random_state: maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
-        Instances that carry the decision function, or the landmarks. Not with the linear kernel,
-        random Fourier features or a given kernel matrix.
-    support_ : ndarray of int of shape (n_support,)
-        Which training instances they are; those in bags of weight 0 are not counted. Not for
-        landmarks.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their factors.
-    coef_ : ndarray of shape (n_outputs, n_features)
-        Weights of the features; with the linear kernel and with random Fourier features only.
-    fourier_weights_ : ndarray of shape (n_features_in_, rank)
-        Frequencies of the random Fourier features.
-    fourier_offset_ : ndarray of shape (rank,)
-        Their phases.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective, duality gap and how the solver ended.
-    n_iter_ : int
-        Iterations of the solver.
+    |classes_, multilabel_, support_vectors_, support_, dual_coef_, coef_, fourier_weights_|
+    |fourier_offset_, intercept_, gamma_, n_features_in_, feature_names_in_, result_, n_iter_|
 
     See Also
     --------

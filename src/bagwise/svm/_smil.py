@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
-from bagwise.base import Target
+from bagwise.base import Target, documented
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._smil_loss import Sides, SparseLoss, mean_rule
 from bagwise.svm.machinery._trainer import Solution
 
 
+@documented
 class SMIL(KernelMachine):
     r"""Support vector machine for positive bags in which few instances are positive (sMIL).
 
@@ -40,54 +41,16 @@ class SMIL(KernelMachine):
     C : float
         Cost of margin violations. As it is divided by counts, the cost of one instance is small:
         hence a default that is larger than that of other methods.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel matrix, as in `SIL`.
-    rank : int
-        Rank of that map.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class costs. Unlike sample weights, they do
-        not count in :math:`N_-` and :math:`m_+`.
-    cache_size : float
-        Megabytes for the kernel matrix, as in `SIL`.
-    tol : float
-        Largest violation of the optimality conditions at which the solver stops.
-    max_iter : int
-        Most iterations of the solver.
-    random_state : int, RandomState or None
-        Of the random maps; without one of these nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |kernel, gamma, degree, coef0, approx, rank|
+    |class_weight|
+        Unlike sample weights, they do not count in :math:`N_-` and :math:`m_+`.
+    |cache_size, tol, max_iter, random_state: maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_vectors_, support_, dual_coef_ : ndarray
-        The decision function as a sum of kernels, as in `SIL`.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function of instances.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective, duality gap and how the solver ended.
-    n_iter_ : int
-        Iterations of the solver.
+    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
+    |feature_names_in_, result_, n_iter_|
 
     See Also
     --------

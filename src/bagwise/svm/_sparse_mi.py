@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.kernels import DIFFERENTIABLE, needs_gamma
 from bagwise.solvers import ExpansionResult, KernelMeans, minimize_expansion, solve_expansion
 from bagwise.svm.machinery._expansion_machine import ExpansionMachine
@@ -98,6 +98,7 @@ class _FromStarts(ExpansionMachine):
         """Learn from one start."""
 
 
+@documented
 class SparseMI(_FromStarts):
     r"""Label-mean machine with few expansion vectors, which are learned with the classifier.
 
@@ -117,18 +118,7 @@ class SparseMI(_FromStarts):
 
     Parameters
     ----------
-    n_vectors : int
-        Number of expansion vectors, for all classes together.
-    C : float
-        Cost of margin violations.
-    kernel : {"rbf", "poly", "linear", "cosine"}
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel, not negative.
+    |n_vectors, C, kernel: smooth, gamma, degree, coef0: not negative|
     init : {"random", "kmeans"} or array-like of shape (n_vectors, n_features)
         Where the vectors start: instances drawn at random, centres of k-means clusters of the
         instances, or where you say. What is drawn depends on the values of the instances and on
@@ -145,36 +135,15 @@ class SparseMI(_FromStarts):
         is less, to how far it is below that of constant scores.
     max_iter : int
         Most iterations of each start; the paper makes 50.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    max_memory : int, str or None
-        Bytes, or text like ``"512MB"``, for the kernel between all instances and the vectors. If
-        it takes more, it is computed twice in each iteration and not kept; the model is the same.
-        None always keeps it.
-    random_state : int, RandomState or None
-        Of the starts.
-    n_jobs : int or None
-        Threads for the classifiers of several classes. Kernels use all processors regardless.
+    |class_weight, max_memory: kernel|
+        It is needed twice in each iteration.
+    |random_state: starts|
+    |n_jobs: classes|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
-        The vectors :math:`z_k`, in the precision of the instances; fewer than ``n_vectors`` if
-        there are fewer distinct instances.
-    coef_ : ndarray of shape (n_outputs, n_vectors_)
-        Their factors :math:`\beta_k` in each output.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constants of the decision functions.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |classes_, multilabel_, expansion_vectors_, coef_: vectors, intercept_, gamma_, n_features_in_|
+    |feature_names_in_|
     result_ : Certificate
         Objective (the sum over outputs), its history, which never rises, and the residual: the
         largest norm of a vector's derivative times the mean distance between the vectors at the
@@ -286,6 +255,7 @@ class SparseMI(_FromStarts):
         return BagTags(order_tolerance=1e-3)
 
 
+@documented
 class RandomSetSVM(_FromStarts):
     r"""Label-mean machine that expands in instances drawn at random (RSVM).
 
@@ -303,51 +273,22 @@ class RandomSetSVM(_FromStarts):
 
     Parameters
     ----------
-    n_vectors : int
-        Number of expansion vectors, for all classes together.
-    C : float
-        Cost of margin violations.
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine"}
-        Kernel between instances, as in `SIL`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel, not negative.
+    |n_vectors, C, kernel: vectors, gamma, degree, coef0: not negative|
     init : {"random", "kmeans"} or array-like of shape (n_vectors, n_features)
         The vectors: instances drawn at random, centres of k-means clusters of the instances, or
-        those you give. See `SparseMI`.
+        those you give. What is drawn depends on the values of the instances and on
+        ``random_state``, not on the order or the weights of bags; equal instances count once.
     max_iter : int
         Most Newton steps for each class.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    max_memory : int, str or None
-        As in `SparseMI`.
+    |class_weight, max_memory: kernel|
     random_state : int, RandomState or None
-        Of the draw.
-    n_jobs : int or None
-        Threads for the classifiers of several classes. Kernels use all processors regardless.
+        Seed of the draw.
+    |n_jobs: classes|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
-        The vectors :math:`z_k`, in the precision of the instances; fewer than ``n_vectors`` if
-        there are fewer distinct instances.
-    coef_ : ndarray of shape (n_outputs, n_vectors_)
-        Their factors :math:`\beta_k` in each output.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constants of the decision functions.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
+    |classes_, multilabel_, expansion_vectors_, coef_: vectors, intercept_, gamma_, n_features_in_|
+    |feature_names_in_|
     result_ : Certificate
         Objective (the sum over outputs); the residual is the largest relative gain that a last
         Newton step made or promised, 0 where the minimum is exact.

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target
+from bagwise.base import BagTags, Target, documented
 from bagwise.kernels import bag_statistics
 from bagwise.svm.machinery._bag_kernel_machine import BagRowMachine
 from bagwise.svm.machinery._kernel_machine import KernelMachine
@@ -60,6 +60,7 @@ class StatisticMachine(BagRowMachine):
         )
 
 
+@documented
 class StatisticKernelSVM(StatisticMachine):
     r"""Support vector machine on statistics of bags, by default their extreme values.
 
@@ -78,67 +79,21 @@ class StatisticKernelSVM(StatisticMachine):
 
     Parameters
     ----------
-    C : float
-        Cost of margin violations.
+    |C|
     statistic : {"minmax", "mean", "mean_std"}
         What is known of a bag: minima and maxima of the features, their means, or means and
         standard deviations (divided by the size of the bag).
-    kernel : {"rbf", "linear", "poly", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between vectors of statistics, as in `SIL` between instances. With
-        ``"precomputed"`` the input is the kernel between *bags*: in ``fit`` a square matrix, later
-        one row for each bag and one column for each training bag.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        Number of the kernel, as in `SIL`. A rule looks at the statistics, and ``d`` is their
-        number.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the polynomial kernel.
-    approx : {"cholesky", "nystroem", "fourier"} or None
-        Low-rank map in place of the kernel, as in `SIL`.
-    rank : int
-        Rank of that map.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    cache_size : float
-        Megabytes for the kernel matrix between bags, as in `SIL`.
-    tol : float
-        Largest violation of the optimality conditions at which the solver stops.
-    max_iter : int
-        Most iterations of the solver.
-    random_state : int, RandomState or None
-        Of the random maps; without one of these nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |kernel: statistics|
+    |gamma|
+        A rule looks at the statistics, and ``d`` is their number.
+    |degree, coef0, approx: statistics, rank, class_weight, cache_size: bags, tol, max_iter|
+    |random_state: maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_ : ndarray of int of shape (n_support,)
-        Which training bags carry the decision function; bags of weight 0 are not counted, except
-        as columns of a given kernel matrix.
-    support_vectors_ : ndarray of shape (n_support, n_statistics)
-        Their statistics, or the landmarks. Not with the linear kernel, random Fourier features or
-        a given kernel matrix.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their factors.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`; here of the statistics.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective, duality gap and how the solver ended.
-    n_iter_ : int
-        Iterations of the solver.
+    |classes_, multilabel_, support_: statistics, support_vectors_: statistics, dual_coef_|
+    |coef_: statistics, fourier_weights_: statistics, fourier_offset_, intercept_, gamma_|
+    |n_features_in_, feature_names_in_, result_, n_iter_|
 
     See Also
     --------
@@ -210,6 +165,7 @@ class StatisticKernelSVM(StatisticMachine):
         self.statistic = statistic
 
 
+@documented
 class MinimaxKernelSVM(StatisticMachine):
     r"""Support vector machine with the polynomial minimax kernel between bags.
 
@@ -218,70 +174,24 @@ class MinimaxKernelSVM(StatisticMachine):
 
     .. math::
 
-        K(B, B') = \bigl(\gamma \langle s(B), s(B') \rangle + c\bigr)^p .
+        K(B, B') = \bigl(\gamma \langle s(B), s(B') \rangle + c_0\bigr)^p .
 
     It is `StatisticKernelSVM`, which says what is minimised, with other defaults. More than two
     classes are learned one against the rest. Bags get scores, instances do not.
 
     Parameters
     ----------
-    C : float
-        Cost of margin violations.
-    degree : int
-        The degree :math:`p`.
-    coef0 : float
-        The constant :math:`c`.
-    gamma : {"scale", "auto", "median"}, a rule such as "2/d", or float
-        The factor :math:`\gamma`. A rule looks at the statistics, and ``d`` is their number: twice
-        that of the features.
-    kernel : {"poly", "rbf", "linear", "laplacian", "chi2", "cosine", "precomputed"} or callable
-        Kernel between vectors of statistics, if not the polynomial one, as in
-        `StatisticKernelSVM`. With ``"precomputed"`` the input is the kernel between *bags*.
-    approx : {"cholesky", "nystroem"} or None
-        Low-rank map in place of the kernel, as in `SIL`.
-    rank : int
-        Rank of that map.
-    class_weight : dict, "balanced" or None
-        Weights of the classes: what every bag of the class weighs.
-    cache_size : float
-        Megabytes for the kernel matrix between bags, as in `SIL`.
-    tol : float
-        Largest violation of the optimality conditions at which the solver stops.
-    max_iter : int
-        Most iterations of the solver.
-    random_state : int, RandomState or None
-        Of the random maps; without one of these nothing is random.
-    n_jobs : int or None
-        Threads for the one-vs-rest problems. The kernel matrix uses all processors regardless.
+    |C, degree, coef0|
+    |gamma|
+        A rule looks at the statistics, and ``d`` is their number: twice that of the features.
+    |kernel: minimax, approx: statistics, rank, class_weight, cache_size: bags, tol, max_iter|
+    |random_state: maps, n_jobs|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    multilabel_ : bool
-        Whether it was fitted on label lists.
-    support_ : ndarray of int of shape (n_support,)
-        Which training bags carry the decision function; bags of weight 0 are not counted, except
-        as columns of a given kernel matrix.
-    support_vectors_ : ndarray of shape (n_support, n_statistics)
-        Their statistics, or the landmarks. Not with the linear kernel, random Fourier features or
-        a given kernel matrix.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their factors.
-    coef_, fourier_weights_, fourier_offset_ : ndarray
-        The decision function as weights of features, as in `SIL`; here of the statistics.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant of the decision function.
-    gamma_ : float
-        The value of ``gamma`` in use, if the kernel has one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    result_ : Certificate
-        Objective, duality gap and how the solver ended.
-    n_iter_ : int
-        Iterations of the solver.
+    |classes_, multilabel_, support_: statistics, support_vectors_: statistics, dual_coef_|
+    |coef_: statistics, fourier_weights_: statistics, fourier_offset_, intercept_, gamma_|
+    |n_features_in_, feature_names_in_, result_, n_iter_|
 
     See Also
     --------
@@ -289,9 +199,9 @@ class MinimaxKernelSVM(StatisticMachine):
 
     Notes
     -----
-    In the paper :math:`\gamma = c = 1`. Inner products grow with the number of features, and their
-    powers more so: ``"scale"`` divides by the number of statistics and their variance, ``"auto"``
-    (or ``"2/d"``, twice that) by the number alone, which suits features between 0 and 1.
+    In the paper :math:`\gamma = c_0 = 1`. Inner products grow with the number of features, and
+    their powers more so: ``"scale"`` divides by the number of statistics and their variance,
+    ``"auto"`` (or ``"2/d"``, twice that) by the number alone, which suits features between 0 and 1.
 
     References
     ----------

@@ -1,0 +1,284 @@
+"""The entries that docstrings of estimators share, and the decorator that puts them in.
+
+In the docstring of a class, ``|kernel|`` on a line of its own stands for the entry ``kernel`` of
+`ENTRIES`, and ``|classes_, multilabel_|`` for two entries. Text that is indented below such a line
+is added to the (last) entry. An entry of the same name with another text has a word behind a colon:
+``|kernel: bags|``.
+"""
+
+import re
+import textwrap
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+_WIDTH = 100
+_PLACEHOLDER = re.compile(r"^( *)\|([^|\n]+)\|$((?:\n\1 +\S.*$)*)", re.MULTILINE)
+
+
+def documented(cls: Class) -> Class:
+    """Complete the docstring of a class with the entries of `ENTRIES` that it names.
+
+    Raises
+    ------
+    KeyError
+        If there is no such entry.
+    """
+    if cls.__doc__ is not None:  # as it is with python -OO
+        try:
+            cls.__doc__ = _PLACEHOLDER.sub(_entries, cls.__doc__)
+        except KeyError as error:
+            msg = f"The docstring of {cls.__name__} asks for {error}, which is not in ENTRIES."
+            raise KeyError(msg) from None
+    return cls
+
+
+def _entries(match: re.Match[str]) -> str:
+    """Return the entries that one placeholder stands for."""
+    indent, keys, more = match.groups()
+    *first, last = keys.split(", ")
+    return "\n".join([*(_entry(key, indent) for key in first), _entry(last, indent, more)])
+
+
+def _entry(key: str, indent: str, more: str = "") -> str:
+    kind, text = ENTRIES[key]
+    body = textwrap.fill(
+        " ".join(f"{text} {more}".split()),
+        _WIDTH,
+        initial_indent=f"{indent}    ",
+        subsequent_indent=f"{indent}    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{indent}{key.partition(':')[0]} : {kind}\n{body}"
+
+
+# ------------------------------------------------------------------------ kernels and their maps
+
+_FORMULAS = {
+    "rbf": r":math:`\exp(-\gamma |x - y|^2)`",
+    "linear": r":math:`\langle x, y \rangle`",
+    "poly": r":math:`(\gamma \langle x, y \rangle + c_0)^p`",
+    "laplacian": r":math:`\exp(-\gamma |x - y|_1)`",
+    "chi2": r":math:`\exp(-\gamma \sum_k (x_k - y_k)^2 / (x_k + y_k))` for features that are not"
+    " negative",
+    "cosine": "the linear kernel of rows scaled to length 1",
+}
+_ANY = ("rbf", "linear", "poly", "laplacian", "chi2", "cosine")
+_GIVEN_INSTANCES = """With ``"precomputed"`` the bags hold rows of the kernel matrix: in ``fit`` a
+    square matrix between all training instances, later one row for each instance and one column
+    for each training instance."""
+_GIVEN_BAGS = """With ``"precomputed"`` the input is the kernel between *bags*: in ``fit`` a square
+    matrix, later one row for each bag and one column for each training bag."""
+
+
+def _kernel(
+    names: tuple[str, ...], between: str, *, given: str = "", may_be_callable: bool = True
+) -> tuple[str, str]:
+    """Return the entry of a kernel that can be one of these."""
+    options = ", ".join(f'"{name}"' for name in (*names, *(["precomputed"] if given else [])))
+    formulas = "; ".join(f'``"{name}"``: {_FORMULAS[name]}' for name in names)
+    text = f"Kernel between {between}. {formulas}."
+    if may_be_callable:
+        text += " A callable takes two matrices and returns the kernel between their rows."
+    return f"{{{options}}}{' or callable' * may_be_callable}", f"{text} {given}"
+
+
+def _approx(rows: str) -> tuple[str, str]:
+    """Return the entry of the low-rank map of a kernel between ``rows``."""
+    return (
+        '{"cholesky", "nystroem", "fourier"} or None',
+        f"""Replace the kernel by inner products of ``rank`` features, so that cost and memory grow
+        only linearly with the {rows}. ``"cholesky"``: a pivoted Cholesky factor, which takes the
+        {rows} that matter most as landmarks; ``"nystroem"``: landmarks drawn at random;
+        ``"fourier"``: random Fourier features (RBF and Laplacian kernels). None: the kernel itself,
+        as always where it is linear or precomputed.""",
+    )
+
+
+_KERNELS = {
+    "kernel": _kernel(_ANY, "instances", given=_GIVEN_INSTANCES),
+    "kernel: bags": _kernel(_ANY, "instances", given=_GIVEN_BAGS),
+    "kernel: statistics": _kernel(_ANY, "vectors of statistics", given=_GIVEN_BAGS),
+    "kernel: minimax": _kernel(
+        ("poly", "rbf", "linear", "laplacian", "chi2", "cosine"),
+        "vectors of statistics",
+        given=_GIVEN_BAGS,
+    ),
+    "kernel: clusters": _kernel(
+        ("linear", "rbf", "poly", "laplacian", "chi2", "cosine"), "instances"
+    ),
+    "kernel: vectors": _kernel(_ANY, "instances and vectors", may_be_callable=False),
+    "kernel: smooth": _kernel(
+        ("rbf", "poly", "linear", "cosine"), "instances and vectors", may_be_callable=False
+    ),
+    "gamma": (
+        '{"scale", "auto", "median"}, a rule such as "2/d", or float',
+        r"""Kernel coefficient :math:`\gamma`, by which distances or inner products are multiplied.
+        ``"scale"`` is 1 / (n_features x variance of all values), ``"auto"`` is 1 / n_features,
+        ``"median"`` is 1 / median of the squared distances; ``"2/d"`` is 2 / n_features,
+        ``"0.5*median"`` half of ``"median"``, and so on.""",
+    ),
+    "degree": ("int", "Degree :math:`p` of the polynomial kernel."),
+    "coef0": ("float", "Constant :math:`c_0` of the polynomial kernel."),
+    "coef0: not negative": (
+        "float",
+        "Constant :math:`c_0` of the polynomial kernel, not negative.",
+    ),
+    "approx": _approx("instances"),
+    "approx: statistics": _approx("bags"),
+    "rank": ("int", "Number of features of the map that ``approx`` names."),
+    "gamma_": ("float", "The value of ``gamma`` in use, if the kernel has one."),
+}
+
+# ------------------------------------------------------------------------ parameters of a fit
+
+_PARAMETERS = {
+    "n_vectors": ("int", "Number of expansion vectors, for all classes together."),
+    "C": ("float", "Cost of margin violations."),
+    "class_weight": (
+        'dict, "balanced" or None',
+        """Weights of the classes: what every bag of the class weighs. ``"balanced"`` gives all
+        classes the same total, and with label lists the two sides of each label.""",
+    ),
+    "cache_size": (
+        "float",
+        """Megabytes for the kernel matrix. One that is larger is not formed: as many of its rows
+        as fit are kept, the others computed when needed.""",
+    ),
+    "cache_size: bags": (
+        "float",
+        """Megabytes for the kernel matrix between bags. One that is larger is not formed: as many
+        of its rows as fit are kept, the others computed when needed.""",
+    ),
+    "cache_size: unused": (
+        "float",
+        "Megabytes for a kernel matrix between instances; this method forms none.",
+    ),
+    "tol": ("float", "Largest violation of the optimality conditions at which the solver stops."),
+    "tol: rounds": (
+        "float",
+        """Largest violation of the optimality conditions of each convex problem, and relative
+        decrease of the objective at which the rounds end.""",
+    ),
+    "max_iter": (
+        "int",
+        """Most iterations of the solver: steps that change two multipliers. With the linear kernel
+        and low-rank maps they are sweeps over the data, a thousand at most.""",
+    ),
+    "max_iter: rounds": ("int", "Most rounds from each start."),
+    "random_state: maps": (
+        "int, RandomState or None",
+        "Seed of the maps of ``approx`` that are random; nothing else is.",
+    ),
+    "max_memory: kernel": (
+        "int, str or None",
+        """Bytes, or text like ``"512MB"``, for the kernel between all instances and the vectors. If
+        it takes more, it is not kept but computed when it is needed; the model is the same. None
+        always keeps it.""",
+    ),
+    "random_state: starts": ("int, RandomState or None", "Seed of the random starts."),
+    "random_state: starts and maps": (
+        "int, RandomState or None",
+        """Seed of the random starts, all but the first, and of the maps of ``approx`` that are
+        random; nothing else is.""",
+    ),
+    "n_jobs": (
+        "int or None",
+        "Threads for the one-vs-rest problems. Kernels use all processors regardless.",
+    ),
+    "n_jobs: starts": ("int or None", "Threads for the starts; they do not change the result."),
+    "n_jobs: classes": (
+        "int or None",
+        "Threads for the classifiers of several classes. Kernels use all processors regardless.",
+    ),
+}
+
+# ------------------------------------------------------------------------ fitted attributes
+
+_MATRIX = "ndarray or CSR array of shape (n_support, n_features)"
+_DUAL = "ndarray of shape (n_outputs, n_support)"
+_COEF = """Weights of the features, with the linear kernel and with ``approx="fourier"`` only; in
+    the latter case there are ``rank`` of them."""
+_FOURIER = 'Frequencies of the random Fourier features, with ``approx="fourier"`` only.'
+_SUPPORT_BAGS = """Which training bags carry the decision function; bags of weight 0 are not
+    counted, except as columns of a given kernel matrix."""
+
+_ATTRIBUTES = {
+    "classes_": ("ndarray of shape (n_classes,)", "The labels."),
+    "multilabel_": ("bool", "Whether it was fitted on label lists."),
+    "labels_": ("ndarray of int of shape (n_bags,)", "Cluster of each training bag."),
+    "instance_labels_": (
+        "ndarray of int of shape (n_instances,)",
+        "Cluster of each training instance, bag after bag.",
+    ),
+    "n_features_in_": ("int", "Number of features."),
+    "feature_names_in_": (
+        "ndarray of str of shape (n_features_in_,)",
+        "Names of the features, if the data had any.",
+    ),
+    "intercept_": ("ndarray of shape (n_outputs,)", "Constant of the decision function."),
+    "intercept_: instances": (
+        "ndarray of shape (n_outputs,)",
+        "Constant of the decision function of instances.",
+    ),
+    "result_": ("Certificate", "Objective, duality gap and how the solver ended."),
+    "result_: rounds": (
+        "Certificate",
+        "Objective above, its values over the rounds, and how they ended.",
+    ),
+    "n_iter_": ("int", "Iterations of the solver."),
+    "n_iter_: rounds": ("int", "Rounds from the start that was kept, summed over outputs."),
+    # An expansion over instances.
+    "support_vectors_": (
+        _MATRIX,
+        """Instances that carry the decision function, or the landmarks. Not with the linear
+        kernel, random Fourier features or a given kernel matrix.""",
+    ),
+    "support_": (
+        "ndarray of int of shape (n_support,)",
+        """Which training instances they are; those in bags of weight 0 are not counted. Not for
+        landmarks.""",
+    ),
+    "dual_coef_": (_DUAL, "Coefficients of the support vectors in the decision function."),
+    "coef_": ("ndarray of shape (n_outputs, n_features)", _COEF),
+    "fourier_weights_": ("ndarray of shape (n_features_in_, rank)", _FOURIER),
+    "fourier_offset_": ("ndarray of shape (rank,)", "Their phases."),
+    # One over the instances of bags.
+    "support_: bags": ("ndarray of int of shape (n_support_bags,)", _SUPPORT_BAGS),
+    "support_vectors_: bags": (
+        _MATRIX,
+        """The instances of these bags, or the landmarks. Not with the linear kernel, random Fourier
+        features or a given kernel matrix.""",
+    ),
+    "dual_coef_: bags": (
+        _DUAL,
+        """Coefficients of the support vectors in the decision function; with ``"precomputed"``
+        those of the bags.""",
+    ),
+    # One over statistics of bags.
+    "support_: statistics": ("ndarray of int of shape (n_support,)", _SUPPORT_BAGS),
+    "support_vectors_: statistics": (
+        "ndarray of shape (n_support, n_statistics)",
+        """Their statistics, or the landmarks. Not with the linear kernel, random Fourier features
+        or a given kernel matrix.""",
+    ),
+    "coef_: statistics": (
+        "ndarray of shape (n_outputs, n_statistics)",
+        _COEF.replace("features", "statistics", 1),
+    ),
+    "fourier_weights_: statistics": ("ndarray of shape (n_statistics, rank)", _FOURIER),
+    # One over few vectors.
+    "expansion_vectors_": (
+        "ndarray of shape (n_vectors_, n_features)",
+        """The vectors :math:`z_k`, in the precision of the instances; fewer than ``n_vectors`` if
+        there are fewer distinct instances.""",
+    ),
+    "coef_: vectors": (
+        "ndarray of shape (n_outputs, n_vectors_)",
+        r"Their coefficients :math:`\beta_k` in each output.",
+    ),
+}
+
+#: Name of a parameter or attribute, with a word behind it where there are several -> type, text.
+ENTRIES: dict[str, tuple[str, str]] = {**_KERNELS, **_PARAMETERS, **_ATTRIBUTES}
