@@ -7,13 +7,14 @@ from bagwise.svm._label_mean_svm import LabelMeanSVM
 from bagwise.svm._mica import MICA
 from bagwise.svm._misssvm import MissSVM
 from bagwise.svm._misvm import MISVM
-from bagwise.svm._misvm_instances import miSVM
+from bagwise.svm._misvm_labels import miSVM
+from bagwise.svm._random_set_svm import RandomSetSVM
 from bagwise.svm._reduced_set import ReducedSetSVM
 from bagwise.svm._reg_svm import RegSVM
 from bagwise.svm._sbmil import SBMIL
 from bagwise.svm._sil import SIL
 from bagwise.svm._smil import SMIL
-from bagwise.svm._sparse_mi import RandomSetSVM, SparseMI
+from bagwise.svm._sparse_mi import SparseMI
 from bagwise.svm._statistic_svm import MinimaxKernelSVM, StatisticKernelSVM
 from bagwise.svm._stmil import STMIL
 

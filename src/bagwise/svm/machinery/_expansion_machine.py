@@ -1,15 +1,20 @@
 """Machines whose score of an instance is an expansion in few vectors; a bag is the mean."""
 
+from abc import abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagClassifier, GammaRule
+from bagwise.base import BagClassifier, GammaRule, Target
 from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma, resolve_gamma
+from bagwise.solvers import ExpansionResult, KernelMeans
+from bagwise.svm.machinery._first_vectors import cluster_centres, drawn_instances
 
 
 class ExpansionMachine(BagClassifier):
@@ -69,3 +74,79 @@ class ExpansionMachine(BagClassifier):
         scores = kernel.expand(bags.instances, self.expansion_vectors_, self.coef_)
         sums = segment_sum(scores, offsets[:-1], offsets[1:])
         return sums / bags.sizes[:, None] + self.intercept_
+
+
+class MultiStartMachine(ExpansionMachine):
+    """Base of machines that make first vectors, solve from each such start and keep the best."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ExpansionMachine._parameter_constraints,
+        "init": [StrOptions({"random", "kmeans"}), "array-like"],
+        "max_memory": [str, Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+
+    def _learn(
+        self,
+        bags: Bags,
+        target: Target,
+        cost_weight: NDArray[np.float64],
+        bag_weight: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        kernel = self._resolve_kernel(bags, bag_weight)
+        best: ExpansionResult | None = None
+        seconds = 0.0
+        source: KernelMeans | None = None
+        for seed in self._seeds():
+            start = self._start(bags, seed)
+            if source is None:
+                source = KernelMeans(bags, kernel, len(start), max_memory=self.max_memory)
+            result = self._solve(source, bags, start, target.signs, self.C * cost_weight)
+            seconds += result.solve_time
+            if best is None or result.objective < best.objective:
+                best = result
+        assert best is not None
+        fitted = {"gamma_": kernel.gamma} if needs_gamma(self.kernel) else {}
+        return {
+            **fitted,
+            "expansion_vectors_": best.x,
+            "coef_": best.coef,
+            "intercept_": best.intercept,
+            "result_": replace(best.certificate, solve_time=seconds),
+        }
+
+    def _n_starts(self) -> int:
+        return 1
+
+    def _seeds(self) -> list[int]:
+        """Return a seed for each start."""
+        random = check_random_state(self.random_state)
+        n_starts = self._n_starts() if isinstance(self.init, str) else 1
+        return random.randint(2**31 - 1, size=n_starts).tolist()
+
+    def _start(self, bags: Bags, seed: int) -> NDArray[Any]:
+        """Return the vectors of one start."""
+        if isinstance(self.init, str):
+            find = cluster_centres if self.init == "kmeans" else drawn_instances
+            return find(bags, self.n_vectors, seed)
+        given = np.array(self.init, np.float64)
+        is_finite = bool(np.isfinite(given).all())
+        if given.shape != (self.n_vectors, bags.n_features) or not is_finite:
+            got = f"shape {given.shape}" if is_finite else "NaN or infinity"
+            msg = (
+                f"init of {type(self).__name__} must hold n_vectors={self.n_vectors} vectors of "
+                f"{bags.n_features} finite numbers. Got {got}."
+            )
+            raise ValueError(msg)
+        return given
+
+    @abstractmethod
+    def _solve(
+        self,
+        source: KernelMeans,
+        bags: Bags,
+        start: NDArray[Any],
+        sign: NDArray[np.float64],
+        cost: NDArray[np.float64],
+    ) -> ExpansionResult:
+        """Learn from one start."""
