@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bagwise.bags import segment_argmax
 from bagwise.base import BagTags
 from bagwise.solvers import Certificate
 from testing.broken import Broken
@@ -252,7 +253,9 @@ class ClustersByPlace(MeanClusters):
 class KeysOfTheWorstCluster(MeanClusters):
     def key_instances(self, X):
         bags = self._validated(X)
-        return self._key_places(bags, self._bag_outputs(bags).argmin(axis=1))
+        worst = np.repeat(self._bag_outputs(bags).argmin(axis=1), bags.sizes)
+        own = self._instance_outputs(bags)[np.arange(bags.n_instances), worst]
+        return segment_argmax(own, bags.offsets[:-1], bags.offsets[1:])
 
 
 @caught_by("check_max_rule", "check_concepts_found")

@@ -5,9 +5,12 @@ from numbers import Integral
 import numpy as np
 
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import segment_argmax, segment_max, segment_mean
+from bagwise.bags import Bags, segment_argmax, segment_max, segment_mean
 from bagwise.base import BagClassifier, BagClusterer, BagTags, one_vs_rest, used_first
+from bagwise.kernels import InstanceMetric, hausdorff
 from bagwise.solvers import Certificate, Status
+
+_EUCLIDEAN = InstanceMetric("euclidean")
 
 
 class NearestMean(BagClassifier):
@@ -25,9 +28,6 @@ class NearestMean(BagClassifier):
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.n_jobs = n_jobs
-
-    def fit(self, X, y, sample_weight=None):
-        return self._fit(X, y, sample_weight)
 
     def _learn(self, bags, target, cost_weight, bag_weight):
         def solve(output):
@@ -101,9 +101,6 @@ class MeanClusters(BagClusterer):
         self.n_clusters = n_clusters
         self.max_iter = max_iter
 
-    def fit(self, X, y=None):
-        return self._fit(X)
-
     def _learn(self, bags):
         rows = bags.instances.toarray() if bags.is_sparse else bags.instances
         means = segment_mean(rows.astype(np.float64), bags.offsets[:-1], bags.offsets[1:])
@@ -167,3 +164,28 @@ class BagClustersOnly(MeanClusters):
 
     def __bagwise_tags__(self):
         return BagTags(instance_scores=False)
+
+
+class VoteOfBags(BagClassifier):
+    """All bags of the fit vote for their classes, the nearer the stronger.
+
+    Nothing is optimised: what is fitted is the bags themselves.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+
+    def __init__(self, class_weight=None):
+        self.class_weight = class_weight
+
+    def _learn(self, bags, target, cost_weight, bag_weight):
+        votes = target.signs * cost_weight / cost_weight.sum(axis=0)
+        return {"bags_": bags, "votes_": votes}
+
+    def _bag_outputs(self, bags):
+        distance = hausdorff(_EUCLIDEAN, *self.bags_.segments, *bags.segments, only="average")
+        return np.asarray((1.0 / (1.0 + distance.T)) @ self.votes_, np.float64)
+
+    def _instance_outputs(self, bags):
+        return self._bag_outputs(Bags(bags.instances, np.arange(bags.n_instances + 1)))

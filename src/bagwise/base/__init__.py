@@ -4,6 +4,7 @@ from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
 from bagwise.base._docs import documented
+from bagwise.base._estimator import BagEstimator
 from bagwise.base._expansions import check_fourier, expand, gamma_attribute
 from bagwise.base._fitting import all_or_nothing
 from bagwise.base._parameters import GammaRule
@@ -14,6 +15,7 @@ from bagwise.base._validation import as_bags, holds_bags, validate_bags
 __all__ = [
     "BagClassifier",
     "BagClusterer",
+    "BagEstimator",
     "BagTags",
     "GammaRule",
     "Target",

@@ -4,7 +4,7 @@ import warnings
 from functools import cache
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -139,23 +139,6 @@ class BagKMeans(BagClusterer):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the centres, and the cluster of each bag.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : ignored
-            There for pipelines.
-
-        Returns
-        -------
-        self : BagKMeans
-            The fitted estimator.
-        """
-        return self._fit(X)
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
         started = perf_counter()

@@ -1,7 +1,7 @@
 """BAMIC: k-medoids with distances between bags (Zhang and Zhou 2009)."""
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -152,24 +152,6 @@ class BAMIC(BagClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the medoids.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance, or with ``distance="precomputed"`` the
-            distances between bags.
-        y : ignored
-            There for pipelines.
-
-        Returns
-        -------
-        self : BAMIC
-            The fitted estimator.
-        """
-        return self._fit(X)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the distances of bags from the medoids.

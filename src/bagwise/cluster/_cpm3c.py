@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -160,23 +160,6 @@ class CPM3C(BagClusterer):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the weights, and the cluster of each bag.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : ignored
-            There for pipelines.
-
-        Returns
-        -------
-        self : CPM3C
-            The fitted estimator.
-        """
-        return self._fit(X)
 
     @property
     def _convergence_advice(self) -> str:  # type: ignore[override]

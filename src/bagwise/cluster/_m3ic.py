@@ -3,7 +3,7 @@
 import warnings
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -208,23 +208,6 @@ class M3IC(BagClusterer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find weights, and the key instance and cluster of each bag.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : ignored
-            There for pipelines.
-
-        Returns
-        -------
-        self : M3IC
-            The fitted estimator.
-        """
-        return self._fit(X)
-
     # -------------------------------------------------------------------------------- learning
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
@@ -375,8 +358,9 @@ class M3IC(BagClusterer):
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return expand(self, bags.instances)
 
-    def _key_places(self, bags: Bags, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self._best(bags)[1][np.arange(len(bags)), labels]
+    def _key_places(self, bags: Bags) -> NDArray[np.int64]:
+        best, places = self._best(bags)
+        return places[np.arange(len(bags)), best.argmax(axis=1)]
 
     def _best(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the highest score of each bag for each cluster, and its place in the bag."""

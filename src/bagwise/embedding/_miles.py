@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,25 +150,6 @@ class MILES(BagClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from labelled bags.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,) or (n_bags, n_labels)
-            Labels, or an indicator matrix of label lists.
-        sample_weight : array-like of shape (n_bags,), optional
-            Weights of the bags; weight 2 is the same as having the bag twice.
-
-        Returns
-        -------
-        self : MILES
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
 
     def _learn(
         self,

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 class Status(StrEnum):
     """How a solver ended."""
 
+    NOTHING = "nothing to optimise"  #: the method has no objective
     CONVERGED = "converged"  #: the stopping rule holds
     MAX_ITER = "max_iter"  #: the budget of iterations is spent
     STALLED = "stalled"  #: rounding or a loose inner solve forbids further progress
 
 
 #: From best to worst: a sum of problems is as good as its worst part.
-_SEVERITY = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
+_SEVERITY = (Status.NOTHING, Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,8 +60,9 @@ class Certificate:
 
     @property
     def converged(self) -> bool:
-        """Whether the stopping rule holds."""
-        return self.status == Status.CONVERGED  # a plain string after a detour through skops
+        """Whether the stopping rule holds, or there was nothing to optimise."""
+        # A plain string after a detour through skops, and equal all the same.
+        return self.status in (Status.CONVERGED, Status.NOTHING)
 
     @property
     def gap(self) -> float:
@@ -76,6 +78,11 @@ class Certificate:
     def certificate(self) -> "Certificate":
         """The certificate alone, without the arrays of a point: what an estimator keeps."""
         return Certificate(**{part.name: getattr(self, part.name) for part in fields(Certificate)})
+
+    @classmethod
+    def nothing(cls) -> "Certificate":
+        """Certify a fit without an objective, such as that of a method that only keeps bags."""
+        return cls(objective=0.0, lower_bound=0.0, residual=0.0, status=Status.NOTHING, n_iter=0)
 
     @classmethod
     def total(cls, parts: Sequence["Certificate"]) -> "Certificate":
