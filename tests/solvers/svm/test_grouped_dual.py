@@ -8,8 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 import bagwise.solvers.svm._dual_search as dual_search
-import bagwise.solvers.svm._grouped_dual as grouped_dual
-import bagwise.solvers.svm._grouped_dual_set as grouped_dual_set
 from bagwise import _threads
 from bagwise._threads import Abandoned
 from bagwise.solvers import Status, solve_qp, solve_svm_dual
@@ -225,9 +223,9 @@ def test_groups_of_one_row_are_the_plain_dual(kernel, cost):
 @pytest.fixture
 def small_working_sets(monkeypatch):
     """Make a few hundred rows a large problem."""
-    monkeypatch.setattr(grouped_dual, "_WHOLE", 32)
-    monkeypatch.setattr(grouped_dual, "_SMALLEST_SET", 24)
-    monkeypatch.setattr(grouped_dual, "_LARGEST_SET", 96)
+    monkeypatch.setattr(dual_search, "_WHOLE", 32)
+    monkeypatch.setattr(dual_search, "_SMALLEST_SET", 24)
+    monkeypatch.setattr(dual_search, "LARGEST_SET", 96)
 
 
 @pytest.mark.parametrize("cap", [0.01, 1.0, 100.0])
@@ -252,8 +250,7 @@ def test_problem_larger_than_a_working_set():
 
 
 def test_many_free_rows_are_left_to_plain_steps(monkeypatch):
-    monkeypatch.setattr(grouped_dual, "LARGEST_FREE", 5)
-    monkeypatch.setattr(grouped_dual_set, "LARGEST_FREE", 5)
+    monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
     p = _mil(cap=3.0)
     _assert_optimal(p, _solve(p, tol=1e-7), tol=1e-7)
 

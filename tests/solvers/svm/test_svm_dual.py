@@ -13,8 +13,6 @@ import scipy.sparse as sp
 from sklearn.svm import SVC
 
 import bagwise.solvers.svm._dual_search as dual_search
-import bagwise.solvers.svm._svm_dual as svm_dual
-import bagwise.solvers.svm._svm_dual_set as svm_dual_set
 import bagwise.solvers.svm._svm_dual_state as svm_dual_state
 from bagwise import _threads
 from bagwise._threads import ordered_map
@@ -203,9 +201,9 @@ def _solve(p, **options):
 @pytest.fixture
 def small_working_sets(monkeypatch):
     """Make a few hundred rows a large problem."""
-    monkeypatch.setattr(svm_dual, "_WHOLE", 32)
-    monkeypatch.setattr(svm_dual, "_SMALLEST_SET", 16)
-    monkeypatch.setattr(svm_dual, "_LARGEST_SET", 96)
+    monkeypatch.setattr(dual_search, "_WHOLE", 32)
+    monkeypatch.setattr(dual_search, "_SMALLEST_SET", 16)
+    monkeypatch.setattr(dual_search, "LARGEST_SET", 96)
 
 
 @pytest.mark.parametrize("cost", [0.01, 1.0, 100.0])
@@ -245,8 +243,7 @@ def test_working_sets_from_a_warm_start(small_working_sets):
 
 
 def test_many_free_rows_are_left_to_pair_steps(monkeypatch):
-    monkeypatch.setattr(svm_dual, "LARGEST_FREE", 5)
-    monkeypatch.setattr(svm_dual_set, "LARGEST_FREE", 5)
+    monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
     p = _problem(n=100, cost=3.0)
     _assert_optimal(p, _solve(p, tol=1e-7), tol=1e-7)
 

@@ -1,23 +1,53 @@
-"""What the searches in the duals of kernel machines have in common: the descent on some rows."""
+"""The search in the dual of a kernel machine: steps on working sets, then Newton steps.
 
-from typing import Protocol
+Steps along few rows find which rows are free. Once a rough answer is known they run on a small copy
+of the Gram matrix that holds the rows in question, and Newton steps on the free rows make the
+answer exact.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import not_finite
 from bagwise.solvers._result import Status
 
+_WHOLE = 1024  # up to so many rows, all of them are worked on at once
+_SMALLEST_SET, LARGEST_SET = 512, 4096  # rows of a working set
+LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
+_NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
+_EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
+_POLISH_ATTEMPTS = 5
+_LOSSES = 3  # times that rounding may stop the steps
 _RECORD_STEPS = 16  # steps before the first record; each later one waits twice as long
+_RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
 
 class DualState(Protocol):
-    """The point of a search."""
+    """The point of a search, with the slopes ``v`` of all rows."""
+
+    is_exact: bool
 
     @property
     def dual(self) -> float:
         """Value of the dual."""
+
+    @property
+    def violation(self) -> float:
+        """The largest violation of an optimality condition."""
+
+    @property
+    def rounding(self) -> float:
+        """How exactly ``v`` can be known."""
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Which rows are between their bounds."""
 
     def primal(self, intercept: float) -> float:
         """Return the value of the primal."""
@@ -25,41 +55,156 @@ class DualState(Protocol):
     def intercept(self) -> float:
         """Return the intercept that goes with the point."""
 
+    def refresh(self) -> None:
+        """Take rounding out of the point and compute ``v`` from scratch."""
 
-class DualWork(Protocol):
+
+class Moves(Protocol):
+    """Directions in which Newton steps take the free rows."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def factor(self) -> NDArray[np.float64] | None:
+        """The factorised matrix of the moves, if it has one."""
+
+
+class DualWork(ABC):
     """Rows that steps move, with their part of the Gram matrix."""
 
+    state: Any  # of the kind that the rows are from
+    rows: NDArray[np.int64] | None  # None: all rows, in the state's own arrays
     v: NDArray[np.float64]
-    rows: NDArray[np.int64] | None
 
     @property
+    @abstractmethod
+    def is_partial(self) -> bool:
+        """Tell whether there are rows besides that could move."""
+
+    @property
+    @abstractmethod
+    def free(self) -> NDArray[np.int64]:
+        """Return the rows that Newton steps move."""
+
+    @property
+    @abstractmethod
     def step_seconds(self) -> float:
-        """About how long a step takes."""
+        """Return about how long a step takes."""
 
     @property
+    @abstractmethod
     def newton_seconds(self) -> float:
-        """About how long a Newton step takes."""
+        """Return about how long a Newton step takes."""
 
     @property
+    @abstractmethod
     def rounding(self) -> float:
-        """The error that steps have added up in ``v``."""
+        """Return how exactly ``v`` can be known, as far as these rows matter."""
 
+    @abstractmethod
     def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
         """Take steps; return how many, the violation, the decrease and whether rounding rules."""
 
-    def newton(self, rounds: int) -> bool:
-        """Take Newton steps on the free rows; return whether they were enough."""
+    @abstractmethod
+    def push(self) -> None:
+        """Hand the new point to the state."""
+
+    @abstractmethod
+    def moves(self, free: NDArray[np.int64]) -> Moves:
+        """Return the moves of the free rows."""
+
+    @abstractmethod
+    def newton_steps(self, moves: Any) -> bool:
+        """Take Newton steps until they promise nothing, or until a bound is met: then not."""
+
+    def newton(self, n_rounds: int) -> bool:
+        """Solve for the free rows as if there were no bounds, as far as the bounds permit.
+
+        What reaches a bound stays there, and the rest is solved again. Every step raises the dual.
+        Returns whether the free rows ended where all their conditions hold.
+        """
+        for _ in range(n_rounds):
+            checkpoint()
+            free = self.free
+            if len(free) > LARGEST_FREE:
+                return False
+            moves = self.moves(free)
+            if not len(moves):
+                return True
+            if moves.factor is None:
+                return False
+            self.state.is_exact = False
+            if self.newton_steps(moves):
+                return True
+        return False
 
 
-class DualSearch:
-    """Steps on rows with their budget and record.
+def factorised(
+    build: Callable[[], NDArray[np.float64]], scale: float
+) -> NDArray[np.float64] | None:
+    """Return the Cholesky factor of a matrix, for ``dpotrs``, or None if it is not positive.
+
+    Duplicate rows make the matrix singular, so a tiny multiple of ``scale`` times the identity is
+    added: the shortest step is taken where many would do, and repeating the step takes the rest of
+    the error out.
+
+    Parameters
+    ----------
+    build : callable
+        Returns the matrix in C order, which is overwritten: it is built anew for each attempt.
+    scale : float
+        The largest entry of the kernel's diagonal.
+    """
+    for ridge in _RIDGES:
+        matrix = build()
+        matrix.flat[:: len(matrix) + 1] += ridge * max(scale, 1e-200)
+        factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return factor  # type: ignore[no-any-return]
+        del factor, matrix  # before the next needs room
+    return None
+
+
+def breaking_rows(
+    grow: NDArray[np.float64],
+    shrink: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    dead: NDArray[np.bool_],
+    size: int,
+) -> NDArray[np.bool_]:
+    """Choose the free rows and those closest to breaking, or already breaking, a condition.
+
+    Parameters
+    ----------
+    grow, shrink : ndarray of shape (n,)
+        What each row promises if it grows and if it shrinks.
+    free : ndarray of bool
+        Rows to take in any case if they are not too many.
+    dead : ndarray of bool
+        Rows that can never move.
+    size : int
+        How many to choose.
+    """
+    score = np.maximum(grow, shrink)
+    if 3 * np.count_nonzero(free) <= 2 * size:
+        score[free] = np.inf
+    for side in (grow, shrink):  # a step needs one of each
+        score[np.argpartition(-side, size // 8)[: size // 8 + 1]] = np.inf
+    score[dead] = -np.inf
+    chosen = np.zeros(len(score), np.bool_)
+    chosen[np.argpartition(-score, size)[:size]] = True
+    return chosen & (score > -np.inf)
+
+
+class DualSearch(ABC):
+    """The order of events: steps on all rows, then on working sets, then the polish.
 
     Parameters
     ----------
     solver : str
         Its name, for errors.
     point : DualState
-        The point, as far as the descent sees it.
+        The point.
     tol : float
         The violation to reach in the end.
     max_iter : int
@@ -69,7 +214,11 @@ class DualSearch:
         of these doubles the number.
     most_patience : float
         Its limit.
+    polish_rounds : int
+        Most rounds of Newton steps that are to make an answer exact.
     """
+
+    in_memory = True  # all rows of the Gram matrix, so that steps may use any of them
 
     def __init__(
         self,
@@ -80,14 +229,142 @@ class DualSearch:
         *,
         steps_per_row: int,
         most_patience: float = np.inf,
+        polish_rounds: int,
     ) -> None:
         self.solver, self.point, self.tol, self.max_iter = solver, point, tol, max_iter
         self.steps_per_row, self.most_patience = steps_per_row, most_patience
+        self.polish_rounds, self.attempts, self.goal = polish_rounds, 0, tol
         self.n_iter, self.status = 0, Status.CONVERGED
         self.history: list[float] = []
         self.gaps: list[float] = []
         self.buffer = np.empty(0)
         self.record()
+
+    @property
+    @abstractmethod
+    def n_active(self) -> int:
+        """Return how many rows could move."""
+
+    @property
+    @abstractmethod
+    def n_breaking(self) -> int:
+        """Return how many rows violate a condition nearly as much as the worst one."""
+
+    @abstractmethod
+    def free_rows(self) -> NDArray[np.bool_]:
+        """Tell which rows a Newton step would move."""
+
+    @abstractmethod
+    def all_rows(self) -> DualWork:
+        """Return a working set of all rows that could move."""
+
+    @abstractmethod
+    def some_rows(self, violation: float, free: NDArray[np.bool_], size: int) -> DualWork:
+        """Return a working set of about so many rows."""
+
+    def settle(self) -> None:
+        """Make ``v`` exact at the end."""
+        self.point.refresh()
+
+    def rest(self, violation: float) -> None:  # noqa: B027  most searches let no row rest
+        """Let rows rest, where that saves work."""
+
+    def wake(self) -> bool:
+        """Wake all rows; return whether some rested."""
+        return False
+
+    def run(self) -> None:
+        """Search until the conditions hold, as exactly as few more steps permit."""
+        point, tol = self.point, self.tol
+        if self.in_memory and self.n_active > _WHOLE and self.n_breaking > _SMALLEST_SET:
+            self.descend(self.all_rows(), 0.5 * tol, budget=self.n_active // 6)
+        losses, stuck, violation = 0, False, point.violation
+        polished = violation == -np.inf  # nothing can move
+        while True:
+            if violation <= tol and polished:
+                if self.wake():
+                    violation = point.violation
+                    continue
+                if point.is_exact:
+                    break
+                self.settle()
+                violation = point.violation
+                losses += violation > tol
+                polished = not self.sharpens(violation)
+                continue
+            if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
+                self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
+                break
+            work = self.all_rows() if stuck else self.working_set(violation)
+            # Other rows may come in while the free rows are not known: do not be exact too early.
+            aim = 0.05 * violation if work.is_partial else _NEWTON_BELOW
+            aim = max(0.5 * self.goal, min(aim, 0.05 * violation))
+            # Within tol the answer is good enough: what makes it exact must not cost much more.
+            budget = None if violation > tol else max(1000, self.n_iter // 4)
+            dual, n_iter = point.dual, self.n_iter
+            lost = self.descend(work, aim, budget)
+            # Where very many rows tie, the set may hold no two that can move together.
+            stuck = self.n_iter == n_iter and work.is_partial and self.in_memory
+            polish = self.attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
+            polished = not polish
+            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
+                polished = work.newton(self.polish_rounds)
+            work.push()
+            del work  # and its matrix, before the next needs room
+            self.record()
+            blurred = point.rounding > tol
+            if lost or blurred:
+                point.refresh()
+            violation = point.violation
+            if lost or (blurred and self.is_hopeless(dual, n_iter)):  # steps can do no more
+                polished = True
+                losses += violation > tol
+                continue
+            self.rest(violation)
+            if polish:
+                polished = not self.sharpens(violation, polished=polished)
+        if not point.is_exact:
+            self.settle()
+        self.record()
+
+    def working_set(self, violation: float) -> DualWork:
+        """Choose all rows if they are few, else half as many again as are free."""
+        if self.n_active <= _WHOLE:
+            return self.all_rows()
+        free = self.free_rows()
+        n_free = int(np.count_nonzero(free))
+        size = min(max(_SMALLEST_SET, n_free + n_free // 2), LARGEST_SET)
+        if size >= self.n_active:
+            return self.all_rows()
+        return self.some_rows(violation, free, size)
+
+    def sharpens(self, violation: float, *, polished: bool = True) -> bool:
+        """Tell whether an answer within ``tol`` should be made more exact, and set the goal."""
+        exact = max(_EXACT * self.tol, self.point.rounding)
+        if violation > self.tol:
+            return not polished
+        if self.attempts >= _POLISH_ATTEMPTS or (polished and violation <= exact):
+            return False
+        if np.count_nonzero(self.point.free) > LARGEST_FREE:
+            return False
+        self.attempts += 1
+        self.goal = 0.1 * max(violation, exact)
+        return True
+
+    def solution(self, intercept: float, solve_time: float) -> dict[str, Any]:
+        """Return what the result says besides ``x`` and the decision values."""
+        point = self.point
+        return {
+            "intercept": intercept,
+            "objective": point.primal(intercept),
+            "lower_bound": point.dual,
+            "residual": max(0.0, point.violation),
+            "status": self.status,
+            "n_iter": self.n_iter,
+            "history": np.array(self.history),
+            "gap_history": np.array(self.gaps),
+            "solve_time": solve_time,
+        }
 
     def record(self) -> None:
         """Note the objective of the dual, as minimised, and the gap."""

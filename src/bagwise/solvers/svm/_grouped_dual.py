@@ -14,18 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
-from bagwise.solvers._result import Result, Status
-from bagwise.solvers.svm._dual_search import DualSearch
-from bagwise.solvers.svm._grouped_dual_set import LARGEST_FREE, WorkingSet
+from bagwise.solvers._result import Result
+from bagwise.solvers.svm._dual_search import LARGEST_SET, DualSearch, breaking_rows
+from bagwise.solvers.svm._grouped_dual_set import WorkingSet
 from bagwise.solvers.svm._grouped_dual_state import NAME, Problem, State
 
-_WHOLE = 1024  # up to so many rows, all of them are worked on at once
-_SMALLEST_SET, _LARGEST_SET = 512, 4096  # rows of a working set
-_NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
-_EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
-_POLISH_ATTEMPTS, _POLISH_ROUNDS = 5, 12
 _PATIENCE = 20_000  # steps after which Newton steps are tried, at the latest
-_LOSSES = 3  # times that rounding may stop the steps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,101 +132,45 @@ def solve_grouped_svm_dual(
 
 
 class _Search(DualSearch):
-    """The order of events: steps on all rows, then on working sets, then the polish."""
+    """The search for the point of `State`."""
 
     def __init__(self, state: State, tol: float, max_iter: int) -> None:
         self.state = state
-        super().__init__(NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE)
+        super().__init__(
+            NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE, polish_rounds=12
+        )
 
-    def run(self) -> "_Search":
-        state, tol = self.state, self.tol
-        active = state.problem.active
-        if len(active) > _WHOLE and self.n_breaking > _SMALLEST_SET:
-            self.descend(self.whole(), 0.5 * tol, budget=len(active) // 6)
-        goal, attempts, losses, stuck = tol, 0, 0, False
-        violation = state.violation
-        polished = violation == -np.inf  # nothing can move
-        while True:
-            if violation <= tol and polished:
-                if state.is_exact:
-                    break
-                state.refresh()
-                violation = state.violation
-                losses += violation > tol
-                continue
-            if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
-                self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
-                break
-            work = self.whole() if stuck else self.working_set()
-            # Other rows may come in while the free rows are not known: do not be exact too early.
-            aim = 0.05 * violation if work.is_partial else _NEWTON_BELOW
-            aim = max(0.5 * goal, min(aim, 0.05 * violation))
-            # Within tol the answer is good enough: what makes it exact must not cost much more.
-            budget = None if violation > tol else max(1000, self.n_iter // 4)
-            dual, n_iter = state.dual, self.n_iter
-            lost = self.descend(work, aim, budget)
-            # Where very many rows tie, the set may hold no two that can move together.
-            stuck = self.n_iter == n_iter and work.is_partial
-            polish = attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
-            polished = not polish
-            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
-                polished = work.newton(_POLISH_ROUNDS)
-            work.push()
-            self.record()
-            blurred = state.rounding > tol
-            if lost or blurred:
-                state.refresh()
-            violation = state.violation
-            if lost or (blurred and self.is_hopeless(dual, n_iter)):  # steps can do no more
-                polished = True
-                losses += violation > tol
-                continue
-            exact = max(_EXACT * tol, state.rounding)
-            if polish and violation <= tol and not (polished and violation <= exact):
-                polished = False
-                attempts += 1
-                goal = 0.1 * max(violation, exact)
-        if not state.is_exact:
-            state.refresh()
-        self.record()
-        return self
+    @property
+    def n_active(self) -> int:
+        return len(self.state.problem.active)
 
     @property
     def n_breaking(self) -> int:
-        """Return how many rows violate a condition nearly as much as the worst one."""
         score = np.maximum(*self.state.scores())
         return int(np.count_nonzero(score > max(0.0, 0.6 * score.max())))
 
-    def whole(self) -> WorkingSet:
-        return WorkingSet(self.state, None, self.state.problem.gram)
+    def free_rows(self) -> NDArray[np.bool_]:
+        state, group = self.state, self.state.problem.group
+        positive = state.alpha > 0.0
+        several = np.bincount(group[positive], minlength=len(state.room)) > 1
+        return positive & (several | (state.room > 0.0))[group]
 
-    def working_set(self) -> WorkingSet:
-        """Choose the free rows and those closest to breaking, or already breaking, a condition."""
+    def all_rows(self) -> WorkingSet:
+        p = self.state.problem
+        if len(p.active) < p.n and len(p.active) <= LARGEST_SET:
+            return self.copied(p.active)
+        return WorkingSet(self.state, None, p.gram)
+
+    def some_rows(self, violation: float, free: NDArray[np.bool_], size: int) -> WorkingSet:
         state, p = self.state, self.state.problem
-        if len(p.active) <= _WHOLE:
-            return self.whole() if len(p.active) == p.n else self.gathered(p.active)
-        positive, full = state.alpha > 0.0, state.room <= 0.0
-        several = np.bincount(p.group[positive], minlength=len(full)) > 1
-        free = positive & (~full | several)[p.group]
-        n_free = int(free.sum())
-        size = min(max(_SMALLEST_SET, n_free + n_free // 2), _LARGEST_SET)
-        if size >= len(p.active):
-            return self.gathered(p.active)
-        grow, shrink = state.scores()
-        score = np.maximum(grow, shrink)
-        if 3 * n_free <= 2 * size:
-            score[free] = np.inf
-        for part in (grow, shrink):  # a step needs one of each
-            score[np.argpartition(-part, size // 8)[: size // 8 + 1]] = np.inf
-        score[(p.cap == 0.0)[p.group]] = -np.inf
-        chosen = np.zeros(p.n, np.bool_)
-        chosen[np.argpartition(-score, size)[:size]] = True
-        chosen &= score > -np.inf
+        chosen = breaking_rows(*state.scores(), free, (p.cap == 0.0)[p.group], size)
+        full = state.room <= 0.0
         touched = np.bincount(p.group[chosen], minlength=len(full)) > 0
-        chosen |= positive & (full & touched)[p.group]  # whoever is to grow there swaps with these
-        return self.gathered(np.flatnonzero(chosen))
+        # Whoever is to grow in a full group swaps with these.
+        chosen |= (state.alpha > 0.0) & (full & touched)[p.group]
+        return self.copied(np.flatnonzero(chosen))
 
-    def gathered(self, rows: NDArray[np.int64]) -> WorkingSet:
+    def copied(self, rows: NDArray[np.int64]) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
         from bagwise.solvers.svm._svm_dual_kernels import gather
 
@@ -246,14 +184,6 @@ class _Search(DualSearch):
         image = p.weight * (p.goal - state.v)
         return GroupedSVMResult(
             x=state.alpha,
-            intercept=intercept,
             decision=image + np.where(p.paired, intercept, 0.0),
-            objective=state.primal(intercept),
-            lower_bound=state.dual,
-            residual=max(0.0, state.violation),
-            status=self.status,
-            n_iter=self.n_iter,
-            history=np.array(self.history),
-            gap_history=np.array(self.gaps),
-            solve_time=solve_time,
+            **self.solution(intercept, solve_time),
         )

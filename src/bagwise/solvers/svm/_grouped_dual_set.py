@@ -7,16 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from bagwise._threads import checkpoint
 from bagwise.solvers._checks import not_finite
+from bagwise.solvers.svm._dual_search import DualWork, factorised
 from bagwise.solvers.svm._grouped_dual_state import EPS, NAME, State, subtract
 
-LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
 
-_RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
-
-
-class WorkingSet:
+class WorkingSet(DualWork):
     """Some rows of the problem with their own Gram matrix; the others stay as they are."""
 
     def __init__(self, state: State, rows: NDArray[np.int64] | None, gram: NDArray[Any]) -> None:
@@ -51,7 +47,6 @@ class WorkingSet:
 
     @property
     def rounding(self) -> float:
-        """Return how exactly ``v`` can be known, as far as these rows matter."""
         return float(EPS * (self.alpha @ np.abs(self.diagonal)))
 
     @property
@@ -63,12 +58,10 @@ class WorkingSet:
 
     @property
     def step_seconds(self) -> float:
-        """Return about how long a step takes."""
         return 4e-7 + 2.5e-9 * len(self.v)
 
     @property
     def newton_seconds(self) -> float:
-        """Return about how long a Newton step takes."""
         return 2e-4 + 2e-11 * float(len(self.free)) ** 3
 
     def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
@@ -85,7 +78,6 @@ class WorkingSet:
             raise ValueError(not_finite(NAME)) from None
 
     def push(self) -> None:
-        """Hand the new point to the state."""
         if self.rows is None:
             return
         state, p = self.state, self.state.problem
@@ -99,29 +91,10 @@ class WorkingSet:
             rows = self.rows[changed]
             subtract(p.gram, p.weight, rows, p.sign[rows] * change[changed], state.v)
 
-    def newton(self, n_rounds: int) -> bool:
-        """Solve for the free rows as if there were no bounds, as far as the bounds permit.
+    def moves(self, free: NDArray[np.int64]) -> "Moves":
+        return Moves(self, free)
 
-        A row that reaches 0 stays there, a group that reaches its cap keeps its sum, and the rest
-        is solved again. Every step raises the dual. Returns whether the free rows ended where all
-        their conditions hold.
-        """
-        for _ in range(n_rounds):
-            checkpoint()
-            rows = self.free
-            if len(rows) > LARGEST_FREE:
-                return False
-            moves = Moves(self, rows)
-            if not len(moves.chosen):
-                return True
-            if moves.factor is None:
-                return False
-            self.state.is_exact = False
-            if self._newton_steps(moves):
-                return True
-        return False
-
-    def _newton_steps(self, moves: "Moves") -> bool:
+    def newton_steps(self, moves: "Moves") -> bool:
         """Step until no move promises anything, or until a bound is met."""
         from bagwise.solvers.svm._grouped_dual_kernels import bent_step
 
@@ -180,6 +153,9 @@ class Moves:
         self.chosen = np.flatnonzero(self.anchor != np.arange(n))
         self.tied = self.anchor[self.chosen] >= 0
 
+    def __len__(self) -> int:
+        return len(self.chosen)
+
     def _exclude(self, alone: NDArray[np.bool_], space: NDArray[np.float64]) -> None:
         """Take rows that move by themselves out of the class of those that must balance."""
         others = np.flatnonzero((self.anchor == self.anchor[alone][0]) & ~alone)
@@ -197,22 +173,11 @@ class Moves:
 
     @cached_property
     def factor(self) -> NDArray[np.float64] | None:
-        """Factorise the matrix of the moves.
-
-        Duplicate rows make it singular, so a tiny multiple of the identity is added: the shortest
-        step is taken where many would do, and repeating the step takes the rest of the error out.
-        """
+        """Factorise the matrix of the moves."""
         tied, anchor = self.tied.astype(np.float64), self.anchor[self.chosen]
         half = self.matrix[self.chosen] - tied[:, None] * self.matrix[anchor]
         reduced = half[:, self.chosen] - tied * half[:, anchor]
-        diagonal = reduced.diagonal().copy()
-        scale = max(float(self.matrix.diagonal().max()), 1e-200)
-        for ridge in _RIDGES:
-            np.fill_diagonal(reduced, diagonal + ridge * scale)
-            factor, info = lapack.dpotrf(reduced.T, lower=1, clean=0, overwrite_a=0)
-            if info == 0:
-                return factor  # type: ignore[no-any-return]
-        return None
+        return factorised(reduced.copy, float(self.matrix.diagonal().max()))
 
     def slopes(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the slope of the dual along each move."""

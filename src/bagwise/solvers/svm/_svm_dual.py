@@ -14,18 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
-from bagwise.solvers._result import Result, Status
+from bagwise.solvers._result import Result
 from bagwise.solvers.operators._gram_source import GramSource
-from bagwise.solvers.svm._dual_search import DualSearch
-from bagwise.solvers.svm._svm_dual_set import LARGEST_FREE, WorkingSet
+from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
+from bagwise.solvers.svm._svm_dual_set import WorkingSet
 from bagwise.solvers.svm._svm_dual_state import NAME, State
-
-_WHOLE = 1024  # up to so many rows, all of them are worked on at once
-_SMALLEST_SET, _LARGEST_SET = 512, 4096  # rows of a working set
-_NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
-_EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
-_POLISH_ATTEMPTS = 5
-_LOSSES = 3  # times that rounding may stop the pair steps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,110 +124,52 @@ def solve_svm_dual(
 
 
 class _Search(DualSearch):
-    """The order of events: pair steps on all rows, then on working sets, then the polish."""
+    """The search for the point of `State`; rows may rest where a source computes their blocks."""
 
     def __init__(self, state: State, tol: float, max_iter: int) -> None:
-        self.state, self.attempts, self.goal = state, 0, tol
-        super().__init__(NAME, state, tol, max_iter, steps_per_row=20)
+        self.state, self.in_memory = state, state.source is None
+        super().__init__(NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=4)
+
+    @property
+    def n_active(self) -> int:
+        return self.state.n
+
+    @property
+    def n_breaking(self) -> int:
+        return self.state.n_breaking
+
+    def free_rows(self) -> NDArray[np.bool_]:
+        return self.state.free
 
     def record(self) -> None:
         """Note objective and gap; while rows rest they are unknown."""
         if self.state.awake is None:
             super().record()
 
-    def run(self) -> "_Search":
-        state, tol = self.state, self.tol
-        if state.source is None and state.n > _WHOLE and state.n_breaking > _SMALLEST_SET:
-            self.descend(self.whole(), 0.5 * tol, budget=state.n // 6)
-        losses = 0
-        polished = state.violation == -np.inf  # one sign has no cost: nothing can move
-        while True:
-            violation = state.violation
-            if violation <= tol and polished:
-                if state.awake is not None:
-                    state.wake()
-                    continue
-                if state.is_exact:
-                    break
-                state.settle(tol)
-                violation = state.violation
-                losses += violation > tol
-                polished = not self.sharpens(violation)
-                continue
-            if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
-                self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
-                break
-            work = self.working_set(violation)
-            # Other rows may come in while the free rows are not known: do not be exact too early.
-            aim = 0.05 * violation if work.rows is not None else _NEWTON_BELOW
-            aim = max(0.5 * self.goal, min(aim, 0.05 * violation))
-            # Within tol the answer is good enough: what makes it exact must not cost much more.
-            budget = None if violation > tol else max(1000, self.n_iter // 4)
-            dual, n_iter = state.dual, self.n_iter
-            lost = self.descend(work, aim, budget)
-            polish = self.attempts < _POLISH_ATTEMPTS and work.n_free <= LARGEST_FREE
-            polished = not polish
-            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
-                polished = work.newton(4)
-            work.push()
-            del work  # and its matrix, before the next needs room
-            self.record()
-            blurred = state.rounding > tol
-            if lost or blurred:
-                state.refresh()
-            if lost or (blurred and self.is_hopeless(dual, n_iter)):  # steps can do no more
-                polished = True
-                losses += state.violation > tol
-                continue
-            violation = state.violation
-            state.rest(violation)
-            if polish:
-                polished = not self.sharpens(violation, polished=polished)
-        if not state.is_exact:
-            state.settle(tol)
-        self.record()
-        return self
+    def settle(self) -> None:
+        self.state.settle(self.tol)
 
-    def sharpens(self, violation: float, *, polished: bool = True) -> bool:
-        """Tell whether an answer within ``tol`` should be made more exact, and set the goal."""
+    def rest(self, violation: float) -> None:
+        self.state.rest(violation)
+
+    def wake(self) -> bool:
+        rested = self.state.awake is not None
+        self.state.wake()
+        return rested
+
+    def all_rows(self) -> WorkingSet:
         state = self.state
-        exact = max(_EXACT * self.tol, state.rounding)
-        if violation > self.tol:
-            return not polished
-        if self.attempts >= _POLISH_ATTEMPTS or (polished and violation <= exact):
-            return False
-        if np.count_nonzero(state.free) > LARGEST_FREE:
-            return False
-        self.attempts += 1
-        self.goal = 0.1 * max(violation, exact)
-        return True
+        if self.in_memory:
+            return WorkingSet(state, None, state.gram)
+        return self.copied(state.cost > 0.0)
 
-    def whole(self) -> WorkingSet:
-        return WorkingSet(self.state, None, self.state.gram)
-
-    def working_set(self, violation: float) -> WorkingSet:
-        """Choose the free rows and those closest to breaking, or already breaking, a condition."""
+    def some_rows(self, violation: float, free: NDArray[np.bool_], size: int) -> WorkingSet:
         state = self.state
-        if state.source is None and state.n <= _WHOLE:
-            return self.whole()
-        free = state.free
-        n_free = int(free.sum())
-        size = min(max(_SMALLEST_SET, n_free + n_free // 2), _LARGEST_SET)
-        if size >= state.n:
-            if state.source is None:
-                return self.whole()
-            return self.copied(np.flatnonzero(state.cost > 0.0))
-        grows, shrinks = state.scores(violation)
-        score = np.maximum(grows, shrinks)
-        if 3 * n_free <= 2 * size:
-            score[free] = np.inf
-        for side in (grows, shrinks):  # a step needs one of each
-            score[np.argpartition(-side, size // 8)[: size // 8 + 1]] = np.inf
-        score[state.cost == 0.0] = -np.inf
-        rows = np.argpartition(-score, size)[:size]
-        return self.copied(np.sort(rows[score[rows] > -np.inf]))
+        return self.copied(breaking_rows(*state.scores(violation), free, state.cost == 0.0, size))
 
-    def copied(self, rows: NDArray[np.int64]) -> WorkingSet:
+    def copied(self, chosen: NDArray[np.bool_]) -> WorkingSet:
+        """Return a working set with a copy of its part of the Gram matrix."""
+        rows = np.flatnonzero(chosen)
         gram = self.square(len(rows))
         self.state.square(rows, gram)
         return WorkingSet(self.state, rows, gram)
@@ -244,14 +179,6 @@ class _Search(DualSearch):
         intercept = state.intercept()
         return SVMDualResult(
             x=np.abs(state.beta),
-            intercept=intercept,
             decision=state.decision(intercept),
-            objective=state.primal(intercept),
-            lower_bound=state.dual,
-            residual=max(0.0, state.violation),
-            status=self.status,
-            n_iter=self.n_iter,
-            history=np.array(self.history),
-            gap_history=np.array(self.gaps),
-            solve_time=solve_time,
+            **self.solution(intercept, solve_time),
         )
