@@ -85,7 +85,7 @@ def segment_sum(
     values, starts, stops, n_threads
         As for `segment_max`.
     weights : array-like of shape (n_rows,), optional
-        Factors of the rows.
+        Weights of the rows.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def segment_scatter(
     n_rows : int
         Rows of the result. A row of several bags gets the sum, a row of none gets 0.
     weights : array-like of shape (n_rows,), optional
-        Factors of the rows.
+        Weights of the rows.
     n_threads : int or None
         See `BagSource`.
 

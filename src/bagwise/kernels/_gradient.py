@@ -97,7 +97,7 @@ def self_gradient(
     Z : ndarray of shape (m, n_features)
         Rows.
     beta : ndarray of shape (n_outputs, m) or (m,)
-        Factors of the rows in each output.
+        Coefficients of the rows in each output.
     K : ndarray of shape (m, m), optional
         The block ``k(Z, Z)`` if it is known already.
 

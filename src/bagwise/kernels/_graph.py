@@ -305,8 +305,8 @@ def graph_norms(
     Notes
     -----
     The score ``sum_i a_i k(B_i, B)`` of a new bag needs no Gram matrix: sum over its instances the
-    expansion with the factor ``a_i / norms[i, 0]`` for all instances of bag ``i``, likewise over
-    its edges with ``a_i / norms[i, 1]``, divide each by the new bag's norms, and add (with
+    expansion with the coefficient ``a_i / norms[i, 0]`` for all instances of bag ``i``, likewise
+    over its edges with ``a_i / norms[i, 1]``, divide each by the new bag's norms, and add (with
     ``"parts"``: take the mean).
     """
     _check_normalize(normalize, "graph_norms")

@@ -135,7 +135,7 @@ class InstanceKernel:
         B : ndarray or CSR matrix of shape (n_B, n_features)
             The instances of the expansion.
         coef : ndarray of shape (n_outputs, n_B)
-            Their factors in each output.
+            Their coefficients in each output.
         n_threads : int or None
             Number of threads; it does not change the result.
 

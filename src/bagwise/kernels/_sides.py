@@ -98,7 +98,7 @@ class Side:
         return np.ones(length) if self.weights is None else np.array(self.weights[index])
 
     def feature_sums(self) -> Matrix:
-        """Return the weighted sum of the instances of each bag: its image under a linear kernel."""
+        """Return the weighted sum of the instances of each bag: all that a linear kernel sees."""
         if sp.issparse(self.matrix):
             shift = np.repeat(self.starts - self.offsets[:-1], np.diff(self.offsets))
             every = np.arange(self.length) + shift

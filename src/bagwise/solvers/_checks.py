@@ -113,7 +113,7 @@ def checked_terms(
 
 
 def checked_intercept_mask(solver: str, intercept: ArrayLike | None, n: int) -> NDArray[np.float64]:
-    """Return 1 for each row that feels the intercept, which all do by default, else 0."""
+    """Return 1 for each row that has the intercept, which all do by default, else 0."""
     if intercept is None:
         return np.ones(n)
     mask = checked_array(solver, "intercept", intercept, (n,))

@@ -208,8 +208,8 @@ class BagKISVM(KeyInstanceMachine):
     r"""Key-instance support vector machine in which negative bags count by their mean (Bag-KI-SVM).
 
     A positive bag is represented by one of its instances, its key instance :math:`d_i`, a negative
-    bag by the mean of its :math:`n_i` instances in the space of the kernel. For given key
-    instances the machine, without a constant term, has the squared hinge
+    bag by the mean of its :math:`n_i` instances in feature space. For given key instances the
+    machine, without a constant term, has the squared hinge
 
     .. math::
 

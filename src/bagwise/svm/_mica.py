@@ -90,7 +90,7 @@ class MICA(MaxRuleMachine):
 
     See Also
     --------
-    MISVM : The same loss with the norm of the kernel's space as its penalty.
+    MISVM : The same loss with the norm in feature space as its penalty.
     bagwise.representation.MILES : Has a 1-norm machine too, on similarities of bags to instances.
 
     Notes

@@ -37,7 +37,7 @@ class MissSVM(MaxRuleMachine):
     Each such instance takes the label of its sign (+1 where a score is 0), the best instance of a
     positive bag stands for the bag, the convex problem is solved, and so on until nothing changes;
     the objective never rises on the way. The first problem has only the negative instances and, for
-    the positive bags, the means of their instances' images.
+    the positive bags, the means of their instances in feature space.
 
     Parameters
     ----------

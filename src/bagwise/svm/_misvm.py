@@ -68,7 +68,7 @@ class MISVM(MaxRuleMachine):
     Instances of a bag that score the same, as all do where the first problem has no weights, are
     told apart by how far they lie in the direction from the negative to the positive mean.
     A kernel matrix that is given does not tell the mean instance of a bag, so the first problem
-    then has the means of the images of its instances.
+    then has the mean of its instances in feature space.
 
     References
     ----------
@@ -225,7 +225,7 @@ class KeyInstanceProblem(Alternation):
         return self._rows(rng.integers(self.starts[self.positive], self.stops[self.positive]))
 
     def _rows(self, standing_for: NDArray[np.int64]) -> HingeProblem:
-        """Return the problem in which these images stand for the positive bags."""
+        """Return the problem in which these points stand for the positive bags."""
         bag = np.concatenate([self.positive, self.negative_bags])
         return HingeProblem(
             index=np.concatenate([standing_for, self.negatives]),

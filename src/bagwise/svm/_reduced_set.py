@@ -31,7 +31,7 @@ class ReducedSetSVM(ExpansionMachine):
     r"""Label-mean machine whose weight vector is replaced by an expansion in few vectors (RS).
 
     A `LabelMeanSVM` is trained. Then its weight vector :math:`w = \sum_j a_j \phi(x_j)`, a sum over
-    all instances of its support bags, is approximated by the vectors and factors that solve
+    all instances of its support bags, is approximated by the vectors and coefficients that solve
 
     .. math::
 
@@ -96,7 +96,8 @@ class ReducedSetSVM(ExpansionMachine):
     -----
     Vectors are added one by one where the rest of the expansion is largest; with the Gaussian
     kernel the fixed-point iteration of Schoelkopf and others moves each of them first, from several
-    starts. Then L-BFGS moves all together, with the factors eliminated. The problem is not convex.
+    starts. Then L-BFGS moves all together, with the coefficients eliminated. The problem is not
+    convex.
 
     If ``n_vectors`` is no less than the number of distinct instances in support bags, these are the
     vectors, and the decision function is that of `LabelMeanSVM`. With the kernels ``"linear"`` and
@@ -231,7 +232,7 @@ class ReducedSetSVM(ExpansionMachine):
         cost: NDArray[np.float64],
         intercept: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return factors and intercepts after learning some of them again."""
+        """Return coefficients and intercepts after learning some of them again."""
         if self.refit == "coef":
             means = KernelMeans(bags, kernel, len(reduced.x))
             n_threads = effective_n_jobs(self.n_jobs)

@@ -61,8 +61,8 @@ class SMIL(KernelMachine):
     Notes
     -----
     With bags of one instance this is an ordinary support vector machine with the costs
-    :math:`C / N_-` and :math:`C / m_+`. Images of bags are means of their instances' images; the
-    variant of the paper that divides by their norm in the space of the kernel is not offered.
+    :math:`C / N_-` and :math:`C / m_+`. A bag is the mean of its instances in feature space; the
+    variant of the paper that divides by its norm there is not offered.
 
     The default of ``C`` gives an accuracy of 0.86 on standardised Musk1 (10-fold
     cross-validation); 100 and 10000 give about the same, 10 clearly less and 1 that of chance.

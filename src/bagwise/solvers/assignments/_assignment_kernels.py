@@ -1,9 +1,9 @@
 """Compiled steps over assignments: mixtures of Gram blocks, coordinate ascent, enumeration.
 
 An assignment ``choice`` holds one instance per bag, as a row of the instances' Gram matrix
-``inner``. With factors ``b`` of the bags and ``fixed``, what the fixed rows give to each instance,
-the form to maximise is ``|sum_i b_i phi_i + rest|^2``. ``values`` are the inner products of
-that sum with all instances: ``fixed + sum_i b_i inner[choice_i]``.
+``inner``. With coefficients ``b`` of the bags and ``fixed``, what the fixed rows give to each
+instance, the form to maximise is ``|sum_i b_i phi_i + rest|^2``. ``values`` are the inner products
+of that sum with all instances: ``fixed + sum_i b_i inner[choice_i]``.
 """
 
 from typing import Any
@@ -99,8 +99,8 @@ def _best(
 ) -> int:  # fmt: skip
     """Return the lowest instance of a bag that is within ``slack`` of the best.
 
-    A bag of factor 0 gives the same whatever is chosen; it takes what would be best for a
-    small positive factor.
+    A bag of coefficient 0 gives the same whatever is chosen; it takes what would be best for a
+    small positive coefficient.
     """
     top = -np.inf
     for j in range(first, last):

@@ -83,7 +83,7 @@ class AssignmentProblem:
         return np.add.reduceat(values, self.offsets[:-1], axis=-1)
 
     def spread(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Repeat the factor of each bag for all its instances."""
+        """Repeat the coefficient of each bag for all its instances."""
         return np.repeat(b[: self.n_bags], self.sizes)
 
     @property
@@ -111,16 +111,16 @@ class AssignmentProblem:
 
 
 class AssignmentSearch:
-    """The search for assignments of largest form ``b'Kb``, for given factors ``b`` of the rows.
+    """The search for assignments of largest form ``b'Kb``, for given coefficients ``b`` of rows.
 
     Parameters
     ----------
     problem : AssignmentProblem
         The inner products.
     b : ndarray of shape (n_bags,)
-        Factors of the bags; a negative one looks for the instance that helps least.
+        Coefficients of the bags; a negative one looks for the instance that helps least.
     outer : ndarray of shape (n_instances,)
-        What the fixed rows give to the instances: ``cross`` times their factors.
+        What the fixed rows give to the instances: ``cross`` times their coefficients.
     constant : float
         The part of the form that the fixed rows make alone.
     scale : float

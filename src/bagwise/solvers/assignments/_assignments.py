@@ -33,7 +33,7 @@ class InnerSolution(Protocol):
 
     @property
     def b(self) -> NDArray[np.float64]:
-        """The signed factors of the rows."""
+        """The signed coefficients of the rows."""
 
     @property
     def value(self) -> float:
@@ -50,13 +50,13 @@ class InnerSolution(Protocol):
     def curvature(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the second derivatives of ``F`` along changes ``K_k`` of the Gram matrix.
 
-        ``rows`` holds ``K_k @ b`` for each of them. If the factors answer to a change ``K_k`` by
-        ``-P K_k b``, the derivatives are ``rows @ P @ rows.T``.
+        ``rows`` holds ``K_k @ b`` for each of them. If the coefficients answer to a change ``K_k``
+        by ``-P K_k b``, the derivatives are ``rows @ P @ rows.T``.
         """
 
 
 class InnerSolver(Protocol):
-    """What is maximised over the factors of the rows, for a given Gram matrix."""
+    """What is maximised over the coefficients of the rows, for a given Gram matrix."""
 
     def solve(self, gram: BlockGram, like: Any) -> InnerSolution:
         """Maximise ``h(b) - b'Kb / 2``.
@@ -75,7 +75,7 @@ class AssignmentResult(Result):
     columns : ndarray of shape (n_columns, n_instances)
         Each column's weights of the instances: one 1 in every bag for an assignment.
     b : ndarray of shape (n_rows,)
-        Signed factors of the bags and of the fixed rows.
+        Signed coefficients of the bags and of the fixed rows.
     decision : ndarray of shape (n_rows,)
         The mixed Gram matrix times ``b``: what the mixture gives to each row.
     coef, fixed_coef : ndarray of shape (n_instances,) and (n_fixed,)
@@ -112,7 +112,7 @@ def generate_assignments(
     n_restarts: int = 20,
     start: Literal["mean"] | ArrayLike = "mean",
 ) -> AssignmentResult:
-    r"""Minimise over mixtures of assignments what is maximised over the factors of the rows.
+    r"""Minimise over mixtures of assignments what is maximised over the coefficients of the rows.
 
     .. math::
 
@@ -346,7 +346,7 @@ class _Point:
         return np.hstack([self.on_bags, np.array(below)])
 
     def coef(self, master: "_Master") -> NDArray[np.float64]:
-        """Return the factors of the instances."""
+        """Return the coefficients of the instances."""
         mixed = self.v @ master.weights
         return mixed * master.problem.spread(self.b)  # type: ignore[no-any-return]
 

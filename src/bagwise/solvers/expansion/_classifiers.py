@@ -20,7 +20,7 @@ class Classifiers:
     Parameters
     ----------
     weights : ndarray of shape (n_outputs, n_columns + 1)
-        Factors of the columns, and the intercept at the end.
+        Coefficients of the columns, and the intercept at the end.
     decision : ndarray of shape (n_rows, n_outputs)
         Their values.
     pull : ndarray of shape (n_rows, n_outputs)
@@ -48,7 +48,7 @@ class Classifiers:
 
     @property
     def coef(self) -> NDArray[np.float64]:
-        """The factors of the columns."""
+        """The coefficients of the columns."""
         return self.weights[:, :-1]
 
     @property
@@ -190,7 +190,7 @@ def _minimize(
 def _products(
     A: NDArray[np.float64], root: NDArray[np.float64], which: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the products of some rows, each times its factor, with one another."""
+    """Return the products of some rows, each times its coefficient, with one another."""
     index = which.nonzero()[0]
     rows = A[index]
     rows *= root[index, None]

@@ -62,7 +62,7 @@ class ExpansionResult(Result):
     Parameters
     ----------
     coef : ndarray of shape (n_outputs, n_vectors)
-        Factors of the vectors in each output.
+        Coefficients of the vectors in each output.
     intercept : ndarray of shape (n_outputs,)
         Constants.
     decision : ndarray of shape (n_bags, n_outputs)

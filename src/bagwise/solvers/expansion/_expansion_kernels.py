@@ -38,7 +38,7 @@ def weigh_rows(
     factor: NDArray[Any],
     total: NDArray[np.float64],
 ) -> None:
-    """Multiply each row of a block by the factors of its bag, and add up its columns."""
+    """Multiply each row of a block by the coefficients of its bag, and add up its columns."""
     for i in range(block.shape[0]):
         while first + i >= offsets[bag + 1]:
             bag += 1

@@ -1,7 +1,7 @@
 """Few vectors in place of a long kernel expansion (Burges 1996; Schoelkopf and others 1999).
 
 Vectors are added one by one where the rest of the expansion is largest, then all of them are moved
-together. Their factors are eliminated: for given vectors they solve a linear system.
+together. Their coefficients are eliminated: for given vectors they solve a linear system.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class ReducedSetResult(Result):
     Parameters
     ----------
     coef : ndarray of shape (n_outputs, n_vectors)
-        Factors of the vectors in each output.
+        Coefficients of the vectors in each output.
     errors : ndarray of shape (n_outputs,)
         Squared distance between the expansion of each output and its approximation.
     squared_norms : ndarray of shape (n_outputs,)
@@ -80,7 +80,7 @@ def reduce_expansion(
     X : ndarray or CSR matrix of shape (n, n_features)
         The instances :math:`x_j`.
     coef : array-like of shape (n_outputs, n)
-        Their factors :math:`a_{cj}`.
+        Their coefficients :math:`a_{cj}`.
     n_vectors : int
         Most vectors :math:`z_k`.
     n_starts : int
@@ -136,7 +136,7 @@ def reduce_expansion(
 def _distinct(
     X: Any, coef: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64] | Any, NDArray[np.float64]]:
-    """Return the distinct rows that have factors, in double precision, and the sums of these.
+    """Return the distinct rows that have coefficients, in double precision, and the sums of these.
 
     The values of rows decide on their order, so that the order in which they came means nothing.
     """
@@ -246,10 +246,10 @@ class _Expansion:
     def value_and_gradient(
         self, Z: NDArray[np.float64], block: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64]]:
-        """Return the objective with the best factors, and its derivative by the vectors.
+        """Return the objective with the best coefficients, and its derivative by the vectors.
 
-        The factors solve a linear system, so that their own derivatives do not count. ``block`` is
-        working memory.
+        The coefficients solve a linear system, so that their own derivatives do not count.
+        ``block`` is working memory.
         """
         block = self.block(Z, block)
         gram, inner = self.between(Z), (self.coef @ block).T
@@ -281,7 +281,7 @@ def solve_shifted(
     """Solve a linear system whose matrix may be singular: vectors may coincide.
 
     A small multiple of the identity is added, and returned: the solution minimises the objective
-    plus this multiple of the squared factors.
+    plus this multiple of the squared coefficients.
     """
     scale = float(np.abs(np.diagonal(gram)).mean()) or 1.0
     for jitter in _JITTERS:
@@ -372,7 +372,7 @@ def _starts(
 
 
 class _Rest:
-    """What some vectors with their best factors leave of an expansion: a function of a place."""
+    """What vectors with their best coefficients leave of an expansion: a function of a place."""
 
     def __init__(
         self,
@@ -401,7 +401,7 @@ class _Rest:
         r"""Move places towards maxima of the sum of squares of a Gaussian expansion's rest.
 
         The step of the fixed-point iteration is the gradient divided by the sum of squares. It
-        points upwards but may be too long where factors have both signs: then it is halved.
+        points upwards but may be too long where coefficients have both signs: then it is halved.
         """
         gamma = self.expansion.kernel.gamma
         places, step = places.copy(), np.ones(len(places))
@@ -446,7 +446,7 @@ def _refined(
     max_iter: int,
     history: list[float],
 ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-    """Move all vectors by L-BFGS on the objective with the factors eliminated."""
+    """Move all vectors by L-BFGS on the objective with the coefficients eliminated."""
     kernel, total = expansion.kernel, expansion.total
     # Steps are counted in the length over which the kernel changes, errors in squared norms.
     unit = kernel.gamma**-0.5 if kernel.name == "rbf" else np.sqrt(np.square(start).sum(1).mean())

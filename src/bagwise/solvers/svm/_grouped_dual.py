@@ -32,7 +32,7 @@ class GroupedSVMResult(Result):
         The constant ``b`` of the decision function.
     decision : ndarray of float
         The decision function on the rows: ``gram @ (sign * alpha)``, plus ``b`` where the row
-        feels the intercept.
+        has the intercept.
     """
 
     intercept: float
@@ -54,8 +54,8 @@ def solve_grouped_svm_dual(
 ) -> GroupedSVMResult:
     r"""Train a support vector machine in which the rows of a group share one slack.
 
-    The problem, for rows :math:`r` with images :math:`\phi_r`, signs :math:`s_r`, targets
-    :math:`t_r`, groups of cost :math:`c_g`, and :math:`z_r` 1 where a row feels the intercept and
+    The problem, for rows :math:`r` with feature vectors :math:`\phi_r`, signs :math:`s_r`, targets
+    :math:`t_r`, groups of cost :math:`c_g`, and :math:`z_r` 1 where a row has the intercept and
     else 0, is
 
     .. math::
@@ -74,26 +74,26 @@ def solve_grouped_svm_dual(
     Parameters
     ----------
     gram : ndarray of shape (n, n)
-        Inner products of the rows' images: symmetric and positive semi-definite, in single or
-        double precision. It is not copied if it is contiguous.
+        Inner products of the rows' feature vectors: symmetric and positive semi-definite, in single
+        or double precision. It is not copied if it is contiguous.
     sign : array-like of shape (n,)
         -1 or +1.
     group : array-like of int of shape (n,)
         The group of each row, counted from 0. Rows of a group need not be neighbours, but all of
-        them must feel the intercept with the same sign, or none of them.
+        them must have the intercept with the same sign, or none of them.
     cap : array-like of shape (n_groups,) or float
         Costs of the groups, not negative. The rows of a group of cost 0 take no part, whatever
         their signs.
     target : array-like of shape (n,) or float
         Margins that the rows ought to have; they may be negative.
     intercept : array-like of shape (n,), optional
-        Which rows feel the intercept, as booleans or 0 and 1. By default all do.
+        Which rows have the intercept, as booleans or 0 and 1. By default all do.
     alpha0 : array-like of shape (n,), optional
         Where to start. Negative entries are cut, groups above their cap scaled down to it, and the
         heavier sign scaled down to the lighter one, first.
     tol : float
         The largest violation of the optimality conditions: no feasible step along two rows, or
-        along one that does not feel the intercept, may raise the dual by more than ``tol`` per
+        along one that does not have the intercept, may raise the dual by more than ``tol`` per
         unit of length.
     max_iter : int
         Most steps.
@@ -116,7 +116,7 @@ def solve_grouped_svm_dual(
     optimal intercepts, or its end if it has only one: the interval begins at the largest ``v``
     over the positive rows of groups with room and the negative rows with ``alpha > 0``, and it ends
     at the smallest ``v`` over the negative rows of groups with room and the positive rows with
-    ``alpha > 0``. If no row feels the intercept, it is 0.
+    ``alpha > 0``. If no row has the intercept, it is 0.
 
     With at most 2000 free rows the last step solves their optimality conditions as linear
     equations, so that decision values are accurate far beyond ``tol``.

@@ -6,7 +6,7 @@ along that move. The matrix of the dual is ``weight[i] * weight[k] * gram[i, k]`
 
 Two rows may move against each other if ``up`` of the first and ``down`` of the second are 0 and not
 minus infinity. Inside a group without room only a row that grows while another shrinks can move.
-Rows that do not feel the intercept, listed in ``alone``, move by themselves.
+Rows that do not have the intercept, listed in ``alone``, move by themselves.
 """
 
 from typing import Any

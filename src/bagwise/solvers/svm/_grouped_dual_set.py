@@ -132,7 +132,7 @@ class Moves:
     """Independent moves of the free rows that keep the sums of full groups, and the balance.
 
     The rows of a full group keep their sum, and so do, over all groups with room, the rows that
-    feel the intercept: in each such class every row moves against an anchor, the row with most
+    have the intercept: in each such class every row moves against an anchor, the row with most
     space around it. Other rows move by themselves and have the anchor -1.
     """
 

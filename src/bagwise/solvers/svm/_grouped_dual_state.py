@@ -63,7 +63,7 @@ class Problem:
             g = int(np.flatnonzero(mixed & (self.cap > 0.0))[0])
             values = np.unique(entry[self.group == g]).astype(int).tolist()
             msg = (
-                f"{NAME}: group must hold rows that feel the intercept in the same way. "
+                f"{NAME}: group must hold rows that have the intercept in the same way. "
                 f"Got sign * intercept of {values} in group {g}."
             )
             raise ValueError(msg)

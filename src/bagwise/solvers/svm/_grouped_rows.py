@@ -66,7 +66,7 @@ def solve_linear_grouped_svm(
     r"""Train a linear support vector machine in which the rows of a group share one slack.
 
     The problem, for rows :math:`x_r` with signs :math:`s_r` and targets :math:`t_r` in groups
-    :math:`g` with costs :math:`c_g`, and :math:`z_r` 1 where a row feels the intercept and else 0,
+    :math:`g` with costs :math:`c_g`, and :math:`z_r` 1 where a row has the intercept and else 0,
     is
 
     .. math::
@@ -79,7 +79,7 @@ def solve_linear_grouped_svm(
     instances : array or CSR matrix of shape (m, d)
         The matrix that holds the rows.
     sign : array-like of shape (n,)
-        -1 or +1; one sign in each group whose rows feel the intercept.
+        -1 or +1; one sign in each group whose rows have the intercept.
     group : array-like of int of shape (n,)
         Number of each row's group, from 0.
     cap : array-like of shape (n_groups,)
@@ -87,7 +87,7 @@ def solve_linear_grouped_svm(
     target : array-like of shape (n,) or float
         Margins that the rows ought to have.
     intercept : array-like of shape (n,), optional
-        Which rows feel the intercept, as booleans or 0 and 1: in each group all or none. By default
+        Which rows have the intercept, as booleans or 0 and 1: in each group all or none. By default
         all do.
     rows : array-like of int, optional
         Which rows of ``instances`` make up the problem; then ``n`` is their number.

@@ -34,7 +34,7 @@ _ROUGH = 0.05  # relative gap at which the guess is good enough
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NuSVMResult(Result):
-    """Minimum over the simplex: ``x`` holds the factors ``a``, not negative and of sum 1.
+    """Minimum over the simplex: ``x`` holds the coefficients ``a``, not negative and of sum 1.
 
     It is also an `InnerSolution` of `generate_assignments`.
 
@@ -56,7 +56,7 @@ class NuSVMResult(Result):
 
     @property
     def b(self) -> NDArray[np.float64]:
-        """The signed factors ``sign * a``."""
+        """The signed coefficients ``sign * a``."""
         return self._sign * self.x
 
     @property
@@ -80,7 +80,7 @@ class NuSVMResult(Result):
         active = self._active
         right = np.vstack([rows[:, active], self._sign[active]]).T
         form = self._systems.of(self._gram, active).form(right)
-        along = form[-1, :-1]  # the sum of the factors stays 1
+        along = form[-1, :-1]  # the sum of the coefficients stays 1
         return form[:-1, :-1] - np.outer(along, along) / form[-1, -1]  # type: ignore[no-any-return]
 
 
@@ -112,8 +112,8 @@ def solve_nu_svm(
     Parameters
     ----------
     gram : ndarray of shape (n, n)
-        Inner products of the rows' images: symmetric and positive semi-definite, in single or
-        double precision. It is not copied if it is contiguous.
+        Inner products of the rows' feature vectors: symmetric and positive semi-definite, in single
+        or double precision. It is not copied if it is contiguous.
     sign : array-like of shape (n,)
         -1 or +1; they may all be the same.
     ridge : array-like of shape (n,) or float
@@ -365,8 +365,8 @@ class _FiniteNewton:
     def settle(self) -> None:
         """Where the point is not in the cone, go to the better of two that it suggests.
 
-        These are the factors that its margins give, and its own without the negative ones. Where
-        rounding leaves nothing of both, the shortest row is left.
+        These are the coefficients that its margins give, and its own without the negative ones.
+        Where rounding leaves nothing of both, the shortest row is left.
         """
         if not (self.z < 0.0).any() and self.z.any():
             return

@@ -51,7 +51,7 @@ def solve_svm_dual(
 ) -> SVMDualResult:
     r"""Train a support vector machine on a Gram matrix.
 
-    The problem, for rows :math:`r` with images :math:`\phi_r`, signs :math:`s_r`, costs
+    The problem, for rows :math:`r` with feature vectors :math:`\phi_r`, signs :math:`s_r`, costs
     :math:`c_r` and targets :math:`t_r`, is
 
     .. math::
@@ -74,8 +74,8 @@ def solve_svm_dual(
     Parameters
     ----------
     gram : ndarray of shape (n, n), or GramSource
-        Inner products of the rows' images: symmetric and positive semi-definite, in single or
-        double precision. An array is not copied if it is contiguous. A source computes blocks of
+        Inner products of the rows' feature vectors: symmetric and positive semi-definite, in single
+        or double precision. An array is not copied if it is contiguous. A source computes blocks of
         it on demand; see `CachedGram` for one that remembers rows.
     sign : array-like of shape (n,)
         -1 or +1; both must occur.

@@ -33,7 +33,7 @@ class BagRowMachine(KernelMachine):
 
     @property
     def _has_features(self) -> bool:
-        """Whether images are explicit."""
+        """Whether features are explicit."""
         return self.kernel == "linear" or (self.approx is not None and self.kernel != "precomputed")
 
     @property
@@ -41,7 +41,7 @@ class BagRowMachine(KernelMachine):
         return {"max_iter": self.max_iter, "loss": self._loss}
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `SharingMachine`: a matrix between all bags, and factors of instances."""
+        """See `SharingMachine`: a matrix between all bags, and weights of instances."""
         return int(8 * (len(bags) ** 2 + bags.n_instances))
 
     def _learn_rows(
@@ -123,7 +123,7 @@ class BagKernelMachine(BagRowMachine):
 
         \Phi(B) = \frac{1}{\nu(B)} \sum_{x \in B} u(x) \phi(x)
 
-    with factors :math:`u` of the instances (1 unless a subclass says otherwise) and
+    with weights :math:`u` of the instances (1 unless a subclass says otherwise) and
     :math:`\nu(B) = \sum_{x \in B} u(x)` or the norm of the sum. The score of an instance is that of
     the bag that holds it alone.
     """
@@ -134,12 +134,12 @@ class BagKernelMachine(BagRowMachine):
     }
 
     def _instance_factors(self, bags: Bags) -> NDArray[np.float64] | None:
-        """Return the factor of each instance, or None if all are 1."""
+        """Return the weight of each instance, or None if all are 1."""
         return None
 
     @property
     def _averages(self) -> bool:
-        """Whether sums are divided by the sum of the factors, else by their norm."""
+        """Whether sums are divided by the sum of the weights, else by their norm."""
         return bool(self.normalization == "average")
 
     # -------------------------------------------------------------------------------- learning
@@ -181,7 +181,7 @@ class BagKernelMachine(BagRowMachine):
     def _pair_sums(
         self, bags: Bags, kernel: InstanceKernel, share: Share | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Return the sums over pairs of instances of every two bags, and the factors in them."""
+        """Return the sums over pairs of instances of every two bags, and the weights in them."""
         if share is None:
             factors = self._instance_factors(bags)
             return _factored(set_gram, kernel, bags, factors), factors
@@ -207,7 +207,7 @@ class BagKernelMachine(BagRowMachine):
         cost_weight: NDArray[np.float64],
         share: Share | None = None,
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Return the factor of each bag in each output, and the attributes that follow."""
+        """Return the coefficient of each bag in each output, and the attributes that follow."""
         self._warn_unless_kernel(gram)
         trainer = KernelTrainer(gram, len(gram), tol=self.tol, **self._solver)
         if share is not None:
@@ -268,7 +268,7 @@ def spread(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.
 def weighted_sums(
     features: Any, offsets: NDArray[np.int64], factors: NDArray[np.float64] | None
 ) -> Any:
-    """Return the sum of the features of each bag, each instance with its factor."""
+    """Return the sum of the features of each bag, each instance with its weight."""
     if factors is None:
         factors = np.ones(features.shape[0])
     shape = (len(offsets) - 1, features.shape[0])
@@ -284,7 +284,7 @@ def positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
 def _factored(
     pair_sums: Any, kernel: InstanceKernel, bags: Bags, factors: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Call `set_gram` or `set_self`; factors belong to rows in the order of the bags."""
+    """Call `set_gram` or `set_self`; weights belong to rows in the order of the bags."""
     sums: NDArray[np.float64]
     if factors is None:
         sums = pair_sums(kernel, *bags.segments)

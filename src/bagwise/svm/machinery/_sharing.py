@@ -225,7 +225,7 @@ class Expansion:
     places : ndarray of int of shape (n_support,)
         The columns.
     coef : ndarray of shape (n_outputs, n_support)
-        Their factors.
+        Their coefficients.
     fitted : ndarray
         A fitted attribute of the machine, by which to tell that it has not been fitted again.
     """

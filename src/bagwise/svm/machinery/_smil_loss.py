@@ -73,7 +73,7 @@ class Sides:
 
     @property
     def means(self) -> NDArray[np.int64]:
-        """The images that are means of positive bags."""
+        """The points that are means of positive bags."""
         return self.offsets[-1] + self.positive
 
 
