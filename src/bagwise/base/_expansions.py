@@ -26,7 +26,7 @@ def expand(model: Any, instances: Any) -> NDArray[np.float64]:
 
 
 def gamma_attribute(kernel: InstanceKernel) -> dict[str, Any]:
-    """Return the number ``gamma`` of a kernel as a fitted attribute, if it has one."""
+    """Return the coefficient ``gamma`` of a kernel as a fitted attribute, if it has one."""
     return {"gamma_": kernel.gamma} if needs_gamma(kernel.name) else {}
 
 

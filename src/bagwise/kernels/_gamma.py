@@ -26,7 +26,7 @@ _RULE = re.compile(
 
 
 def needs_gamma(kernel: object) -> bool:
-    """Tell whether a kernel, given by its name or as a function, has a number ``gamma``.
+    """Tell whether a kernel, given by its name or as a function, has a coefficient ``gamma``.
 
     Examples
     --------

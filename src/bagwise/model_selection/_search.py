@@ -32,7 +32,7 @@ class BagGridSearchCV(GridSearchCV):
     `Pipeline`, on bags
 
     * a kernel matrix is computed once between all bags (or all of their instances), for each kernel
-      and number ``gamma``; every fold, every ``C`` and every prediction uses it where it lies;
+      and value of ``gamma``; every fold, every ``C`` and every prediction uses it where it lies;
     * what does not depend on ``gamma`` is computed once for all: the distances in `MILES`, the
       edges in ``MIGraphSVM(graph="edges")`` and the sums over pairs of these;
     * what a transformer in front makes of the bags, and the matrix that follows, is computed once

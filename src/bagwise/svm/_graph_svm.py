@@ -85,7 +85,8 @@ class MIGraphSVM(BagKernelMachine):
         Whether that mean is over all pairs, of an instance with itself too, or over pairs of two
         different instances. The paper does not say.
     edge_gamma : float
-        The number :math:`\gamma_e` of the kernel between edges, whose features are between 0 and 1.
+        Kernel coefficient :math:`\gamma_e` of the kernel between edges, whose features are between
+        0 and 1.
     max_edges : int or None
         Of a bag that has more edges only so many are compared, the shortest.
     |kernel: bags, gamma, degree, coef0|

@@ -181,9 +181,9 @@ class _Search(DualSearch):
     def result(self, solve_time: float) -> GroupedSVMResult:
         state, p = self.state, self.state.problem
         intercept = state.intercept()
-        image = p.weight * (p.goal - state.v)
+        scores = p.weight * (p.goal - state.v)
         return GroupedSVMResult(
             x=state.alpha,
-            decision=image + np.where(p.paired, intercept, 0.0),
+            decision=scores + np.where(p.paired, intercept, 0.0),
             **self.solution(intercept, solve_time),
         )

@@ -301,7 +301,7 @@ def group_steps(
 def bent_step(
     matrix: NDArray[np.float64],
     direction: NDArray[np.float64],
-    image: NDArray[np.float64],
+    product: NDArray[np.float64],
     slopes: NDArray[np.float64],
     side: NDArray[np.float64],
     anchor: NDArray[np.int64],
@@ -312,10 +312,10 @@ def bent_step(
 ) -> bool:
     """Follow a direction uphill, bent at the bounds that it meets, to the top of the dual.
 
-    ``image`` is ``matrix @ direction``. A row that meets a bound stays there, and its anchor, if it
-    has one (else -1), takes over its part, so that their sum goes on as before. The way also ends
-    where an anchor meets a bound, or a group its cap. Everything from ``direction`` to ``slopes``,
-    ``alpha`` and ``room`` is changed. Returns whether no bound was met.
+    ``product`` is ``matrix @ direction``. A row that meets a bound stays there, and its anchor, if
+    it has one (else -1), takes over its part, so that their sum goes on as before. The way also
+    ends where an anchor meets a bound, or a group its cap. Everything from ``direction`` to
+    ``slopes``, ``alpha`` and ``room`` is changed. Returns whether no bound was met.
     """
     n = direction.shape[0]
     is_anchor = np.zeros(n, np.bool_)
@@ -329,7 +329,7 @@ def bent_step(
         fill[:] = 0.0
         for k in range(n):
             slope += slopes[k] * direction[k]
-            curvature += image[k] * direction[k]
+            curvature += product[k] * direction[k]
             fill[group[k]] += side[k] * direction[k]
         if slope <= 0.0:
             return is_straight
@@ -347,7 +347,7 @@ def bent_step(
             return is_straight
         for k in range(n):
             alpha[k] = max(alpha[k] + length * side[k] * direction[k], 0.0)
-            slopes[k] -= length * image[k]
+            slopes[k] -= length * product[k]
         for g in range(room.shape[0]):
             room[g] = max(room[g] - length * fill[g], 0.0)
         if met < 0:
@@ -362,8 +362,8 @@ def bent_step(
             return is_straight
         direction[met] = 0.0
         for k in range(n):
-            image[k] -= part * matrix[met, k]
+            product[k] -= part * matrix[met, k]
         if heir >= 0:
             direction[heir] += part
             for k in range(n):
-                image[k] += part * matrix[heir, k]
+                product[k] += part * matrix[heir, k]

@@ -20,7 +20,7 @@ class Alternation(ABC):
     Parameters
     ----------
     trainer : Trainer
-        Where the instances live.
+        Solves the convex problems of the rounds.
     """
 
     def __init__(self, trainer: Trainer) -> None:

@@ -100,7 +100,7 @@ class KernelMachine(BagClassifier):
         means: BagMean | None = None,
         **solver: Any,
     ) -> Representation:
-        """Return where the instances live, with the means of bags if the method needs them.
+        """Return what trains on the instances, and on the means of bags if the method needs them.
 
         Settings of the solver beyond ``tol`` go to the trainer.
         """
