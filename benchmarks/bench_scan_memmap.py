@@ -95,7 +95,7 @@ def peak_memory():
 
 
 def peak_of_a_reduce(path, limit):
-    """Run in a process of its own: print by how much a reduce perturbed the peak of memory."""
+    """Run in a process of its own: print by how much a reduce raised the peak of memory."""
     source = BagSource(Bags.open(path), max_memory=limit or None)
     warm = BagSource(Bags(np.ones((100, WIDTH), np.float32), [0, 100]))
     warm.reduce(product)

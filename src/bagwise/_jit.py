@@ -10,6 +10,7 @@ Modules that hold compiled functions are named ``_*_kernels.py`` and are importe
 first called, so that ``import bagwise`` does not pay for numba.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, overload
 
@@ -49,3 +50,10 @@ def compiled(
         return cast(F, dispatcher)
 
     return decorate if function is None else decorate(function)
+
+
+def cache_statistics() -> list[Any]:
+    """Return what numba tells of the cache of every function of ours that is loaded."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("bagwise.")]
+    functions = [value for module in modules for value in vars(module).values()]
+    return [f.stats for f in functions if hasattr(f, "stats") and hasattr(f, "py_func")]

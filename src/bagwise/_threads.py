@@ -167,7 +167,7 @@ def _result(running: "deque[Future[Output]]") -> Output:
         except TimeoutError:
             if not running[0].done():
                 continue
-            output = running[0].result()  # it ended just now, or perturbed TimeoutError itself
+            output = running[0].result()  # it ended just now, or raised TimeoutError itself
         running.popleft()
         return output
 

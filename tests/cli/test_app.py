@@ -80,7 +80,7 @@ def test_bad_usage_as_json(capsys):
 
 
 @pytest.mark.parametrize(
-    ("perturbed", "code", "word"),
+    ("raised", "code", "word"),
     [
         (CommandError("two\nlines", code="data", where="f.csv:3"), 2, "data"),
         (PermissionError(13, "Permission denied", "f.html"), 2, "file"),
@@ -94,9 +94,9 @@ def test_bad_usage_as_json(capsys):
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_every_way_to_end(perturbed, code, word, as_json, capsys, monkeypatch):
+def test_every_way_to_end(raised, code, word, as_json, capsys, monkeypatch):
     def fail(*arguments):
-        raise perturbed
+        raise raised
 
     monkeypatch.setattr("bagwise.cli._doctor.run_doctor", fail)
     assert main(["doctor", *(["--json"] if as_json else [])]) == code

@@ -45,7 +45,7 @@ def test_key_instances_are_those_of_the_model(data, cls, bagwise):
 def test_pipeline_scores_instances(data, bagwise):
     assert bagwise(f"fit {DIGITS} -m SIL -o d.model")[0] == 0
     pipeline = library.load("d.model")
-    model = FittedModel.of(pipeline)
+    model = FittedModel(pipeline)
     inner = pipeline[:-1].transform(data.bags)
     np.testing.assert_array_equal(
         model.instance_decision_function(data.bags),
@@ -54,7 +54,7 @@ def test_pipeline_scores_instances(data, bagwise):
     np.testing.assert_array_equal(
         model.decision_function(data.bags), pipeline.decision_function(data.bags)
     )
-    assert type(model).__name__ == model.name == "SIL"
+    assert model.name == "SIL"
 
 
 def test_text(data, bagwise):

@@ -208,6 +208,13 @@ def test_card_of_the_estimator_is_not_doubled(bags, y):
     assert "75.0" in text
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_name_of_the_estimator(bags, y, known):
+    text = report(FirstFeature(), bags, y if known else None, name="Wrapped")
+    assert "<th scope='row'>Wrapped" in text
+    assert "FirstFeature" not in text
+
+
 def test_three_classes(bags):
     labels = np.array(["ant", "bee", "cat"])[np.arange(len(bags)) % 3]
     page = Page(report(ThreeClasses(), bags, labels))

@@ -181,11 +181,11 @@ def test_missing_folder_is_named(tmp_path):
 def test_unwritable_folder(tmp_path):
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(ModelFileError, match="cannot be written") as perturbed:
+        with pytest.raises(ModelFileError, match="cannot be written") as raised:
             _format.write(tmp_path / "model", {}, {})
     finally:
         tmp_path.chmod(0o700)
-    assert isinstance(perturbed.value.__cause__, PermissionError)
+    assert isinstance(raised.value.__cause__, PermissionError)
 
 
 @pytest.mark.parametrize("path", ["nul\0l", "x" * 5000])

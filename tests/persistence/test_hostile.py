@@ -205,10 +205,10 @@ def test_hostile_layout(tmp_path, name):
     path = tmp_path / "model"
     path.write_bytes(LAYOUT[name])
     reason = REASONS.get(name.split()[0].strip(","), "Model file")
-    with pytest.raises(ModelFileError, match=reason) as perturbed:
+    with pytest.raises(ModelFileError, match=reason) as raised:
         load(path)
-    assert type(perturbed.value) is ModelFileError
-    assert len(str(perturbed.value)) < 600
+    assert type(raised.value) is ModelFileError
+    assert len(str(raised.value)) < 600
 
 
 def test_newer_format_says_to_upgrade(tmp_path):
@@ -365,10 +365,10 @@ def assert_refused(tmp_path, blob):
     path.write_bytes(blob)
     with pytest.raises(
         ModelFileError, match=r"does not hold a valid model|not a bagwise"
-    ) as perturbed:
+    ) as raised:
         load(path)
-    assert type(perturbed.value) is ModelFileError
-    assert len(str(perturbed.value)) < 1000
+    assert type(raised.value) is ModelFileError
+    assert len(str(raised.value)) < 1000
 
 
 @pytest.mark.parametrize("name", MODEL)

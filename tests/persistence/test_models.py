@@ -387,9 +387,9 @@ def test_full_disk_is_reported_with_its_cause(tmp_path, model, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.write", full)
-    with pytest.raises(ModelFileError, match=r"cannot be written: .*No space left") as perturbed:
+    with pytest.raises(ModelFileError, match=r"cannot be written: .*No space left") as raised:
         save(model, tmp_path / "model")
-    assert isinstance(perturbed.value.__cause__, OSError)
+    assert isinstance(raised.value.__cause__, OSError)
 
 
 # The registry

@@ -2,6 +2,7 @@
 
 from bagwise.bags._bags import Bags
 from bagwise.bags._distinct import distinct_instances
+from bagwise.bags._matrix import first_nonfinite
 from bagwise.bags._segments import (
     scan_max,
     segment_argmax,
@@ -24,6 +25,7 @@ __all__ = [
     "Chunk",
     "StoreWriter",
     "distinct_instances",
+    "first_nonfinite",
     "parse_bytes",
     "scan_max",
     "segment_argmax",

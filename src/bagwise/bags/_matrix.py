@@ -151,8 +151,15 @@ def chunk_rows(bytes_per_row: int) -> int:
 
 
 def first_nonfinite(matrix: Matrix) -> tuple[int, int] | None:
-    """Return (row, column) of the first NaN or infinity, or None; reads the matrix once.
+    """Return row and column of the first NaN or infinity, or None; reads the matrix once.
 
+    Parameters
+    ----------
+    matrix : ndarray or CSR array
+        An instance matrix.
+
+    Notes
+    -----
     A sum is finite only if all its terms are, and costs a quarter of looking at each value; an
     overflowing sum of finite values only sends us to the slow look.
     """

@@ -6,7 +6,7 @@ from bagwise.base._clusterer import BagClusterer, used_first
 from bagwise.base._docs import documented
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._expansions import check_fourier, expand, gamma_attribute
-from bagwise.base._fitting import all_or_nothing
+from bagwise.base._fitting import all_or_nothing, forget_fit
 from bagwise.base._parameters import GammaRule
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
@@ -24,6 +24,7 @@ __all__ = [
     "check_fourier",
     "documented",
     "expand",
+    "forget_fit",
     "gamma_attribute",
     "get_bag_tags",
     "holds_bags",

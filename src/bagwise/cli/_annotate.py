@@ -95,7 +95,7 @@ def run_annotate(
         estimator = with_scaling(estimator, data.bags)
     with bad_input(code="data", where=request.data), output.warnings():
         with output.busy(f"Fitting {cls.__name__}"):
-            fitted = FittedModel.of(estimator.fit(data.bags, y))
+            fitted = FittedModel(estimator.fit(data.bags, y))
         with output.busy("Naming instances"):
             names = _name_instances(fitted, data, y, reject, any_label=any_label)
     labels = data.label_list(y.shape[1])

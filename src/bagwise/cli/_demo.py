@@ -66,8 +66,7 @@ def run_demo(output: Output, path: Path, seed: int) -> None:
     started = time.perf_counter()
     with output.progress.status("Loading ..."):
         from bagwise.datasets import load_digit_bags
-        from bagwise.inspection import write_report
-        from bagwise.inspection._provenance import data_digest
+        from bagwise.inspection import data_digest, write_report
 
         train, test = (
             load_digit_bags(N_BAGS, target=TARGET, images=images, random_state=seed)

@@ -75,15 +75,12 @@ def _numba() -> dict[str, Any]:
     """Say where compiled code is kept, and whether the next process will find it there."""
     import numpy as np
 
-    from bagwise.bags import _segment_kernels, segment_max
+    from bagwise._jit import cache_statistics
+    from bagwise.bags import segment_max
 
     ends = np.array([0, 1]), np.array([1, 3])
     works = segment_max(np.array([1.0, 2.0, 3.0]), *ends).tolist() == [1.0, 3.0]
-    stats = [
-        function.stats
-        for function in vars(_segment_kernels).values()
-        if hasattr(function, "stats") and hasattr(function, "py_func")
-    ]
+    stats = cache_statistics()
     paths = sorted({stat.cache_path for stat in stats if stat.cache_path})
     return {
         "works": works,

@@ -154,7 +154,7 @@ def _ranked(scores: "NDArray[np.float64]", key: int, top: int) -> tuple[list[int
 
 
 def _key_success(model: FittedModel, data: LoadedData) -> tuple[int, int] | None:
-    from bagwise.inspection._assess import count_found
+    from bagwise.inspection import count_found
 
     if data.is_key is None or model.multilabel_ or model.is_clusterer:
         return None
@@ -227,6 +227,7 @@ def _write_report(
             data.bags,
             data.y,
             is_key=data.is_key,
+            name=model.name,
             render=data.render,
             title=f"{model.name} on {data.name}",
             label_names=labels,

@@ -138,17 +138,9 @@ class FittedModel:
         self._front = None if steps is None or len(steps) < 2 else estimator[:-1]
         self._seen: tuple[Bags, Any] | None = None
 
-    @classmethod
-    def of(cls, estimator: Any) -> "FittedModel":
-        """Wrap an estimator in a class with the name of its last step, which reports show."""
-        steps = getattr(estimator, "steps", None)
-        last = estimator if steps is None else steps[-1][1]
-        named: type[FittedModel] = type(type(last).__name__, (cls,), {})
-        return named(estimator)
-
     @property
     def name(self) -> str:
-        """Name of the estimator's class."""
+        """Name of the class of the classifier or clusterer."""
         return type(self.last).__name__
 
     @property
@@ -210,7 +202,7 @@ def load_model(path: Path) -> FittedModel:
 
     import bagwise
 
-    model = FittedModel.of(bagwise.load(path))
+    model = FittedModel(bagwise.load(path))
     if not hasattr(model.last, "decision_function"):
         msg = f"{path} holds a {model.name}, which is neither classifier nor clusterer."
         raise CommandError(msg, code="model", where=str(path))

@@ -11,8 +11,13 @@ from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, GammaRule, Target, documented, one_vs_rest
 from bagwise.kernels import InstanceMetric, nearest, nearest_among
-from bagwise.solvers import Certificate, OneNormSVMResult, solve_one_norm_svm
-from bagwise.svm.machinery._one_norm_trainer import instance_keys, perturbed
+from bagwise.solvers import (
+    Certificate,
+    OneNormSVMResult,
+    instance_keys,
+    perturbed,
+    solve_one_norm_svm,
+)
 from bagwise.svm.machinery._sharing import problem_key, settled_gamma, shared_by
 
 _SQUARED = InstanceMetric("sqeuclidean")

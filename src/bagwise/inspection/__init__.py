@@ -1,7 +1,17 @@
 """Looking at what was learned: figures of merit, pictures of clusters and the HTML report."""
 
-from bagwise.inspection._assess import MethodCard, assess, wilson_interval
+from bagwise.inspection._assess import MethodCard, assess, count_found, wilson_interval
 from bagwise.inspection._clusters import plot_clusters
+from bagwise.inspection._provenance import data_digest
 from bagwise.inspection._report import report, write_report
 
-__all__ = ["MethodCard", "assess", "plot_clusters", "report", "wilson_interval", "write_report"]
+__all__ = [
+    "MethodCard",
+    "assess",
+    "count_found",
+    "data_digest",
+    "plot_clusters",
+    "report",
+    "wilson_interval",
+    "write_report",
+]

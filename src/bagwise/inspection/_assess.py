@@ -162,6 +162,20 @@ def count_found(estimator: Any, bags: Bags, is_key: NDArray[np.bool_]) -> tuple[
     With two classes it is found if it has the highest score for the second one, whatever label the
     bag got: the success rate of `bagwise.metrics`. With more, if it decides for the class
     predicted.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted bag classifier with instance scores.
+    bags : Bags
+        The bags.
+    is_key : ndarray of bool of shape (n_instances,)
+        Which instances are true key instances.
+
+    Returns
+    -------
+    found, holding : int
+        The two counts.
     """
     if len(estimator.classes_) == 2:
         scores = np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)

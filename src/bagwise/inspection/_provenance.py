@@ -27,9 +27,17 @@ def package_versions() -> dict[str, str]:
 def data_digest(bags: Bags, y: Any = None) -> str:
     """Return the SHA-256 of the values, the offsets and the labels; names do not count.
 
+    Parameters
+    ----------
+    bags : Bags
+        The bags.
+    y : array-like, optional
+        Their labels.
+
     Examples
     --------
     >>> from bagwise import Bags
+    >>> from bagwise.inspection import data_digest
     >>> together = Bags([[1.0], [2.0]], [0, 2])
     >>> apart = Bags([[1.0], [2.0]], [0, 1, 2])
     >>> data_digest(together) == data_digest(apart)

@@ -33,6 +33,7 @@ def report(
     *,
     cards: Sequence[MethodCard] = (),
     is_key: Any = None,
+    name: str | None = None,
     render: Render | None = None,
     title: str = "What was learned",
     task: str = "",
@@ -63,11 +64,13 @@ def report(
     y : array-like of shape (n_bags,) or (n_bags, n_labels), optional
         Their labels, if known; for label lists an indicator matrix.
     cards : sequence of MethodCard
-        Methods for the table of comparison, made by `assess`. The card named as the class of
+        Methods for the table of comparison, made by `assess`. The card with the name of
         ``estimator`` is taken for it; without one it is assessed here. Only the certificates
         are shown if the labels are not known or are lists.
     is_key : array-like of bool of shape (n_instances,), optional
         Which instances are true key instances.
+    name : str, optional
+        Name of the estimator. Default: the name of its class.
     render : callable, optional
         ``render(features, row)`` returns what stands for an instance: an array (a picture, grey
         or in colours, uint8 or from 0 to 1), an SVG drawing as text, or another text. ``row`` is
@@ -106,12 +109,12 @@ def report(
         raise ValueError(msg)
     verdicts = judge(estimator, bags, y, label_names)
     truth = None if is_key is None else check_is_key(is_key, bags)
-    name = type(estimator).__name__
+    name = type(estimator).__name__ if name is None else name
     certificates = [(card.name, card.certificate) for card in cards]
     if verdicts.is_judged:
         own = next((card for card in cards if card.name == name), None)
         if own is None:
-            own = assess(estimator, bags, y, is_key=truth)
+            own = assess(estimator, bags, y, is_key=truth, name=name)
             cards = [own, *cards]
         sections = judged_sections(own, cards, verdicts, task, bags_name)
     else:
@@ -124,7 +127,7 @@ def report(
     known = {
         **(facts or {}),
         "Data (SHA-256)": data_digest(bags, y),
-        "Versions": ", ".join(f"{name} {number}" for name, number in package_versions().items()),
+        "Versions": ", ".join(f"{part} {number}" for part, number in package_versions().items()),
     }
     parts = {
         "title": escape(title),

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags import Bags
-from bagwise.bags._frames import unwrap_arrow
-from bagwise.bags._matrix import first_nonfinite
+from bagwise.bags import Bags, first_nonfinite
 from bagwise.exceptions import InvalidBagsError
 from bagwise.io._columns import as_coded, as_numpy, zip_coded
 from bagwise.io._labels import make_label_table
@@ -237,10 +235,8 @@ def _bags_of(
     source: Source, column: Any, aligned: dict[str, Any], label_names: Any, first: int
 ) -> Bags:
     try:
-        with_names = {**aligned, "label_names": label_names}
         with foreign(source.path, "the bags cannot be read"):
-            instances, offsets = unwrap_arrow(column)
-        return Bags(instances, offsets, **with_names)
+            return Bags.from_arrow(column, **aligned, label_names=label_names)
     except InvalidBagsError as error:
         if len(column) == 1:
             name = aligned.get("bag_names")

@@ -17,8 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import HasMethods, Interval, StrOptions
-from bagwise.base import all_or_nothing, as_bags, holds_bags
-from bagwise.base._fitting import forget_fit
+from bagwise.base import all_or_nothing, as_bags, forget_fit, holds_bags
 from bagwise.model_selection._agreement import agreement
 from bagwise.model_selection._cluster_runs import Chains, Run, last_step, prefix_of
 

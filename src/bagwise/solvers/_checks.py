@@ -17,7 +17,7 @@ def checked_gram(solver: str, values: Any, *, check_finite: bool) -> NDArray[Any
     if not gram.flags.c_contiguous:  # a symmetric matrix in Fortran order is its own transpose
         gram = np.ascontiguousarray(gram.T if gram.flags.f_contiguous else gram)
     if check_finite:
-        from bagwise.solvers.svm._svm_dual_kernels import upper_half_is_finite
+        from bagwise.solvers._checks_kernels import upper_half_is_finite
 
         for rows in short_slices(len(gram), 1e-9 * len(gram)):
             if not upper_half_is_finite(gram, rows.start, rows.stop):

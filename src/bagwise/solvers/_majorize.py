@@ -77,7 +77,7 @@ def majorize_minimize(
     Returns
     -------
     MajorizeResult
-        ``STALLED`` means that a round perturbed the objective by more than ``tol``, which theory
+        ``STALLED`` means that a round raised the objective by more than ``tol``, which theory
         forbids: a surrogate was not above the objective, or was minimised too loosely. ``MAX_ITER``
         is also the status after ``on_step`` ended the loop.
     """

@@ -10,6 +10,7 @@ from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
 from bagwise.kernels import InstanceKernel
+from bagwise.solvers import instance_keys, scaled_keys
 from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._one_norm_trainer import (
@@ -18,8 +19,6 @@ from bagwise.svm.machinery._one_norm_trainer import (
     OneNormTrainer,
     SelectedColumns,
     StoredColumns,
-    instance_keys,
-    scaled_keys,
 )
 from bagwise.svm.machinery._precomputed import given_square
 from bagwise.svm.machinery._representation import expansion_attributes

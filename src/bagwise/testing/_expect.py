@@ -15,7 +15,7 @@ def raises(error: type[BaseException], *patterns: str, what: str) -> Iterator[No
     Parameters
     ----------
     error : type of BaseException
-        What must be perturbed, or a subclass.
+        What must be raised, or a subclass.
     *patterns : str
         Regular expressions that the message must contain, in any case of letters.
     what : str
@@ -32,7 +32,7 @@ def raises(error: type[BaseException], *patterns: str, what: str) -> Iterator[No
         msg = f"{what} must raise {error.__name__}. Got {type(caught).__name__}: {caught}"
         raise AssertionError(msg) from caught
     else:
-        msg = f"{what} must raise {error.__name__}. Nothing was perturbed."
+        msg = f"{what} must raise {error.__name__}. Nothing was raised."
         raise AssertionError(msg)
 
 

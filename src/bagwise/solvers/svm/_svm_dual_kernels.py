@@ -149,16 +149,3 @@ def gather(
         source, destination = gram[rows[r]], out[r]
         for c in range(columns.shape[0]):
             destination[c] = source[columns[c]]
-
-
-@compiled(fastmath=REASSOCIATE)
-def upper_half_is_finite(gram: NDArray[Any], start: int, stop: int) -> bool:
-    """Tell whether rows ``start:stop``, from the diagonal on, hold no NaN and no infinity."""
-    for i in range(start, stop):
-        row = gram[i]
-        total = 0.0
-        for k in range(np.uint64(i), np.uint64(row.shape[0])):
-            total += 0.0 * float(row[k])
-        if total != 0.0:  # NaN: 0 times NaN or infinity
-            return False
-    return True

@@ -1,9 +1,4 @@
-"""Machines with a penalty on the absolute values of weights: their columns, rows and solutions.
-
-The linear programme of such a machine may have many optimal vertices, and which of them a solver
-meets depends on the order of rows and columns. A tiny perturbation of the weights of the objective,
-which depends on the instances' values alone, leaves one of them.
-"""
+"""Machines with a penalty on the absolute values of weights: their columns, rows and solutions."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,30 +9,8 @@ from numpy.typing import NDArray
 
 from bagwise.bags import segment_rows
 from bagwise.kernels import InstanceKernel
-from bagwise.solvers import FeatureRows, OneNormSVMResult, solve_one_norm_svm
+from bagwise.solvers import FeatureRows, OneNormSVMResult, perturbed, solve_one_norm_svm
 from bagwise.svm.machinery._trainer import HingeProblem, Solution
-
-_RAISE = 1e-6  # relative; far above the accuracy of the solver, far below what matters
-
-
-def instance_keys(instances: Any) -> NDArray[np.float64]:
-    """Return a number in [0, 1] for each row: equal for equal rows, else most likely different."""
-    direction = np.random.default_rng(0).normal(size=instances.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return scaled_keys(instances @ direction.astype(instances.dtype))
-
-
-def scaled_keys(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Move and scale numbers to [0, 1]; to 0 if they are all the same or too large."""
-    values = np.asarray(values, np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        least, spread = values.min(), np.ptp(values)
-    return (values - least) / spread if 0 < spread < np.inf else np.zeros(len(values))
-
-
-def perturbed(weights: NDArray[np.float64], keys: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Raise weights of the objective by a little, by the more the larger the key."""
-    return weights * (1.0 + _RAISE * keys)
 
 
 class Columns(Protocol):
