@@ -1,9 +1,9 @@
 """Docstrings that are put together from shared entries."""
 
 import doctest
+import inspect
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_entries_take_the_place_of_their_names():
         -----
         |here| is none.
         """
-    assert textwrap.dedent(Model.__doc__) == textwrap.dedent(expected)
+    assert inspect.cleandoc(Model.__doc__) == inspect.cleandoc(expected)
 
 
 @pytest.mark.parametrize("key", ["nothing", "tol: nothing", "C, nothing", "C,tol"])

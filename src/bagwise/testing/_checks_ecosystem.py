@@ -2,6 +2,7 @@
 
 # ruff: noqa: D401 (the docstring of a check says what holds)
 
+import inspect
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -133,13 +134,13 @@ def check_save_and_load(estimator: Any) -> None:
 
 def check_docstring(estimator: Any) -> None:
     """The docstring has its sections, explains every parameter, and prints the objective."""
-    document = type(estimator).__doc__ or ""
+    document = inspect.cleandoc(type(estimator).__doc__ or "")
     problems = [
         f"the section {section!r}"
         for section in ("Parameters", "Attributes", "Examples")
-        if f"{section}\n    {'-' * len(section)}\n" not in document
+        if f"{section}\n{'-' * len(section)}\n" not in document
     ]
-    parameters, _, attributes = document.partition("    Attributes\n")
+    parameters, _, attributes = document.partition("\nAttributes\n")
     explained = _names_explained(parameters)
     problems += [
         f"the parameter {name!r}"
