@@ -184,7 +184,7 @@ def test_centred_bags_are_told_of(concepts):
 
 
 def test_too_many_instances_for_an_exact_kernel(monkeypatch):
-    monkeypatch.setattr("bagwise.cluster._feature_maps.MOST_EXACT", 10)
+    monkeypatch.setattr("bagwise.base._feature_map.MOST_EXACT", 10)
     with pytest.raises(MemoryLimitError, match=r"at most 10 instances. Got 12.*approx='nystroem'"):
         M3IC(kernel="rbf").fit(np.ones((12, 2)))
 

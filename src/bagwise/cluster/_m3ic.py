@@ -1,7 +1,7 @@
 """M3IC: maximum-margin clustering of bags by their key instances (Zhang et al. 2011)."""
 
 import warnings
-from copy import copy
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,10 +13,18 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
-from bagwise.base import BagClusterer, BagTags, GammaRule, documented, expand, used_first
-from bagwise.cluster._feature_maps import map_bags
+from bagwise.base import (
+    MAP_CONSTRAINTS,
+    BagClusterer,
+    BagTags,
+    FeatureMap,
+    KernelParameters,
+    documented,
+    expand,
+    make_features,
+    used_first,
+)
 from bagwise.cluster._starts import given_weights, kmeans_weights
-from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma, resolve_gamma
 from bagwise.solvers import (
     Certificate,
     Status,
@@ -33,7 +41,7 @@ _CENTRED = 100  # times the rounding of numbers: a mean below this is 0
 
 
 @documented
-class M3IC(BagClusterer):
+class M3IC(KernelParameters, BagClusterer):
     r"""Cluster bags by maximum margins of one key instance each (M3IC-MBM).
 
     For bags :math:`B_1, \dots, B_n` and :math:`k` clusters, with :math:`\bar w` the mean of the
@@ -155,12 +163,8 @@ class M3IC(BagClusterer):
         "balance": [Interval(Real, 0, np.inf, closed="both")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"random", "kmeans"}), "array-like"],
-        "kernel": [StrOptions({*FORMULAS}), callable],
-        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "approx": [StrOptions({"cholesky", "nystroem", "fourier"}), None],
-        "rank": [Interval(Integral, 1, None, closed="left")],
+        **KernelParameters._parameter_constraints,
+        **MAP_CONSTRAINTS,
         "solver": [StrOptions({"dual", "cutting_plane"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -212,22 +216,15 @@ class M3IC(BagClusterer):
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
         random = check_random_state(self.random_state)
-        mapped = map_bags(
-            bags,
-            self._resolve_kernel(bags),
-            approx=self.approx,
-            rank=self.rank,
-            rng=np.random.default_rng(random.randint(2**31 - 1)),
-            owner=type(self).__name__,
-        )
-        coef, certificate = self._search(mapped.bags, random)
+        feature_map, mapped = self._mapped(bags, np.random.default_rng(random.randint(2**31 - 1)))
+        coef, certificate = self._search(mapped, random)
         # Labels are computed as in `predict`, so that both agree to the last bit.
-        fitted = mapped.attributes(coef)
-        best, places = self._with(fitted)._best(bags)
+        fitted = feature_map.attributes(coef)
+        best, places = self._best(bags, fitted)
         _, order = used_first(self, best.argmax(axis=1), self.n_clusters)
         if (np.diff(order) < 0).any():
-            fitted = mapped.attributes(np.ascontiguousarray(coef[order]))
-            best, places = self._with(fitted)._best(bags)
+            fitted = feature_map.attributes(np.ascontiguousarray(coef[order]))
+            best, places = self._best(bags, fitted)
         labels = best.argmax(axis=1)
         return {
             "labels_": labels,
@@ -235,6 +232,21 @@ class M3IC(BagClusterer):
             "result_": certificate,
             **fitted,
         }
+
+    def _mapped(self, bags: Bags, rng: np.random.Generator) -> tuple[FeatureMap, Bags]:
+        """Return the map of the kernel, and the bags in its features."""
+        kernel = self._resolve_kernel(bags)
+        if kernel.name == "linear":  # the bags themselves, which may be read from a file
+            return FeatureMap(kernel), bags
+        feature_map, features = make_features(
+            kernel,
+            bags.instances,
+            approx=self.approx,
+            rank=self.rank,
+            rng=rng,
+            owner=type(self).__name__,
+        )
+        return feature_map, Bags(features, bags.offsets)
 
     def _search(self, bags: Bags, random: Any) -> tuple[NDArray[np.float64], Certificate]:
         """Return the weights of features, and the certificate of the search that found them."""
@@ -267,21 +279,6 @@ class M3IC(BagClusterer):
             n_threads=n_threads,
         )
         return result.coef, result.certificate
-
-    def _with(self, fitted: dict[str, Any]) -> "M3IC":
-        """Return a copy that has these fitted attributes."""
-        other = copy(self)
-        other.__dict__.update(fitted)
-        return other
-
-    def _resolve_kernel(self, bags: Bags) -> InstanceKernel:
-        gamma = 1.0
-        if needs_gamma(self.kernel):
-            gamma = resolve_gamma(self.gamma, bags.instances)
-        return self._make_kernel(gamma)
-
-    def _make_kernel(self, gamma: float) -> InstanceKernel:
-        return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
 
     def _n_threads(self) -> int | None:
         return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
@@ -349,9 +346,6 @@ class M3IC(BagClusterer):
         k = scores.shape[1]
         return k / max(1, k - 1) * scores >= margin
 
-    def _fitted_kernel(self) -> InstanceKernel:
-        return self._make_kernel(self.gamma_ if needs_gamma(self.kernel) else 1.0)
-
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         return self._best(bags)[0]
 
@@ -362,14 +356,19 @@ class M3IC(BagClusterer):
         best, places = self._best(bags)
         return places[np.arange(len(bags)), best.argmax(axis=1)]
 
-    def _best(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the highest score of each bag for each cluster, and its place in the bag."""
-        n_threads = self._n_threads()
+    def _best(
+        self, bags: Bags, fitted: Mapping[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the highest score of each bag for each cluster, and its place in the bag.
+
+        Fitted attributes are those of the estimator unless they are given.
+        """
+        fitted, n_threads = vars(self) if fitted is None else fitted, self._n_threads()
         if self.kernel == "linear":
             matrix, starts, stops = bags.segments
-            best, places = scan_max(matrix, self.coef_, starts, stops, n_threads=n_threads)
+            best, places = scan_max(matrix, fitted["coef_"], starts, stops, n_threads=n_threads)
             return best.astype(np.float64, copy=False), places
-        scores, offsets = self._instance_outputs(bags), bags.offsets
+        scores, offsets = expand(self, bags.instances, fitted), bags.offsets
         best = segment_max(scores, offsets[:-1], offsets[1:])
         return best, segment_argmax(scores, offsets[:-1], offsets[1:])
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, GammaRule, Target, documented, one_vs_rest
+from bagwise.base import BagClassifier, KernelParameters, Target, documented, one_vs_rest
 from bagwise.kernels import InstanceMetric, nearest, nearest_among
 from bagwise.solvers import (
     Certificate,
@@ -132,7 +132,7 @@ class MILES(BagClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
+        "gamma": KernelParameters._parameter_constraints["gamma"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagTags, Target, documented, one_vs_rest
-from bagwise.kernels import DIFFERENTIABLE, InstanceKernel, needs_gamma
+from bagwise.base import BagTags, Target, documented, gamma_attribute, one_vs_rest
+from bagwise.kernels import DIFFERENTIABLE, InstanceKernel
 from bagwise.solvers import (
     Certificate,
     KernelMeans,
@@ -189,15 +189,14 @@ class ReducedSetSVM(ExpansionMachine):
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
         machine = self._machine()._learn(bags, target, cost_weight, bag_weight)
-        gamma = machine.get("gamma_", 1.0)
-        kernel = InstanceKernel(self.kernel, gamma, self.degree, self.coef0)
+        kernel = self._fitted_kernel(machine)
         reduced = self._reduce(kernel, machine)
         coef, intercept = reduced.coef, machine["intercept_"]
         if self.refit is not None and len(reduced.x):
             cost = self.C * cost_weight
             coef, intercept = self._refitted(kernel, reduced, bags, target.signs, cost, intercept)
         return {
-            **({"gamma_": gamma} if needs_gamma(self.kernel) else {}),
+            **gamma_attribute(kernel),
             "expansion_vectors_": reduced.x,
             "coef_": coef,
             "intercept_": intercept,

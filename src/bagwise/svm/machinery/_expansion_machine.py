@@ -11,39 +11,25 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagClassifier, GammaRule, Target
-from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma, resolve_gamma
+from bagwise.base import BagClassifier, KernelParameters, Target, gamma_attribute
+from bagwise.kernels import FORMULAS
 from bagwise.solvers import ExpansionResult, KernelMeans
 from bagwise.svm.machinery._first_vectors import cluster_centres, drawn_instances
 
 
-class ExpansionMachine(BagClassifier):
+class ExpansionMachine(KernelParameters, BagClassifier):
     """Base of machines with ``expansion_vectors_``, their ``coef_`` and an ``intercept_``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_vectors": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
+        **KernelParameters._parameter_constraints,
         "kernel": [StrOptions(set(FORMULAS))],
-        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],  # below 0 there may be no minimum
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
     }
-
-    def _resolve_kernel(self, bags: Bags, bag_weight: NDArray[np.float64]) -> InstanceKernel:
-        gamma = 1.0
-        if needs_gamma(self.kernel):
-            gamma = self.gamma
-            if isinstance(gamma, str):
-                weight = np.repeat(bag_weight, bags.sizes)
-                gamma = resolve_gamma(gamma, bags.instances, weight)
-        return InstanceKernel(self.kernel, float(gamma), self.degree, self.coef0)
-
-    def _fitted_kernel(self) -> InstanceKernel:
-        gamma = self.gamma_ if needs_gamma(self.kernel) else 1.0
-        return InstanceKernel(self.kernel, gamma, self.degree, self.coef0)
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         kernel = self._fitted_kernel()
@@ -87,9 +73,8 @@ class MultiStartMachine(ExpansionMachine):
             if best is None or result.objective < best.objective:
                 best = result
         assert best is not None
-        fitted = {"gamma_": kernel.gamma} if needs_gamma(self.kernel) else {}
         return {
-            **fitted,
+            **gamma_attribute(kernel),
             "expansion_vectors_": best.x,
             "coef_": best.coef,
             "intercept_": best.intercept,

@@ -10,8 +10,16 @@ from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
-from bagwise.base import BagClassifier, BagTags, GammaRule, Target, expand, one_vs_rest
-from bagwise.kernels import FORMULAS, InstanceKernel, needs_gamma
+from bagwise.base import (
+    MAP_CONSTRAINTS,
+    BagClassifier,
+    BagTags,
+    KernelParameters,
+    Target,
+    expand,
+    one_vs_rest,
+)
+from bagwise.kernels import FORMULAS
 from bagwise.solvers import Certificate
 from bagwise.svm.machinery._alternation import Alternation, alternate
 from bagwise.svm.machinery._representation import BagMean, Representation, represent
@@ -19,7 +27,7 @@ from bagwise.svm.machinery._sharing import represent_shared, settled_gamma, shar
 from bagwise.svm.machinery._trainer import Solution, Trainer, constant_solution
 
 
-class KernelMachine(BagClassifier):
+class KernelMachine(KernelParameters, BagClassifier):
     """Base of classifiers whose instance score is linear in the space of a kernel.
 
     Parameters that all of them have are described once, in the documentation of `SIL`.
@@ -29,12 +37,9 @@ class KernelMachine(BagClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
+        **KernelParameters._parameter_constraints,
         "kernel": [StrOptions({*FORMULAS, "precomputed"}), callable],
-        "gamma": [GammaRule(), Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "approx": [StrOptions({"cholesky", "nystroem", "fourier"}), None],
-        "rank": [Interval(Integral, 1, None, closed="left")],
+        **MAP_CONSTRAINTS,
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "cache_size": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -76,17 +81,8 @@ class KernelMachine(BagClassifier):
 
     # -------------------------------------------------------------------------------- learning
 
-    def _resolve_kernel(self, bags: Bags, bag_weight: NDArray[np.float64]) -> InstanceKernel:
-        """Return the kernel with its numbers settled; a weight counts as a repetition."""
-        if not needs_gamma(self.kernel):
-            return self._make_kernel(1.0)
-        return self._make_kernel(settled_gamma(self.gamma, bags, bag_weight))
-
-    def _make_kernel(self, gamma: float) -> InstanceKernel:
-        return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
-
-    def _fitted_kernel(self) -> InstanceKernel:
-        return self._make_kernel(self.gamma_ if needs_gamma(self.kernel) else 1.0)
+    def _settled_gamma(self, bags: Bags, bag_weight: NDArray[np.float64] | None) -> float:
+        return settled_gamma(self.gamma, bags, bag_weight)
 
     def _random_generator(self) -> np.random.Generator:
         """Return the source of all that is random in a fit."""

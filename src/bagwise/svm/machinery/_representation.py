@@ -14,17 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
-from bagwise.base import check_fourier, gamma_attribute
+from bagwise.base import FeatureMap, gamma_attribute, make_features
 from bagwise.kernels import (
-    FourierMap,
     InstanceKernel,
-    LandmarkMap,
     PointGram,
-    cholesky_features,
     fill_means,
-    nystroem,
     point_gram,
-    random_fourier,
 )
 from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
 from bagwise.svm.machinery._trainer import (
@@ -49,7 +44,7 @@ class Representation:
         Where problems are solved.
     attributes : callable
         Takes the solutions of all outputs; returns the fitted attributes that
-        `bagwise.base._expansions.expand` needs.
+        `bagwise.base.expand` needs.
     """
 
     trainer: Trainer
@@ -96,12 +91,11 @@ def represent(
         return _given(bags, solver, means=means, owner=owner)
     if kernel.name == "linear":
         return _linear(bags, solver)
-    if approx == "fourier":
-        check_fourier(kernel, owner)
-        feature_map = random_fourier(kernel, bags.n_features, rank=rank, rng=rng)
-        return _fourier(bags, solver, kernel, feature_map, means)
     if approx is not None:
-        return _landmarks(bags, solver, kernel, approx, rank, rng, means)
+        mapped = make_features(
+            kernel, bags.instances, approx=approx, rank=rank, rng=rng, owner=owner
+        )
+        return _mapped(bags, solver, *mapped, means)
     return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
 
 
@@ -194,61 +188,17 @@ def _linear(bags: Bags, solver: dict[str, Any]) -> Representation:
     )
 
 
-def _landmarks(
+def _mapped(
     bags: Bags,
     solver: dict[str, Any],
-    kernel: InstanceKernel,
-    approx: str,
-    rank: int,
-    rng: np.random.Generator,
-    means: BagMean | None,
-) -> Representation:
-    instances = bags.instances
-    if approx == "cholesky":
-        feature_map, features = cholesky_features(kernel, instances, rank=rank)
-    else:
-        feature_map = nystroem(kernel, instances, rank=rank, rng=rng)
-        features = feature_map.transform(instances)
-
-    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
-        coef = np.array([feature_map.expansion(w) for w in _weights(solutions, features.shape[1])])
-        return {
-            "support_vectors_": feature_map.landmarks,
-            "dual_coef_": coef,
-            **gamma_attribute(kernel),
-        }
-
-    return Representation(_mapped_space(bags, solver, feature_map, features, means), attributes)
-
-
-def _mapped_space(
-    bags: Bags,
-    solver: dict[str, Any],
-    feature_map: LandmarkMap | FourierMap,
+    feature_map: FeatureMap,
     features: Any,
     means: BagMean | None,
-) -> LinearTrainer:
+) -> Representation:
     mapped = None
     if means == "mean_instance":
         mapped = feature_map.transform(mean_instances(bags.instances, bags.offsets))
-    return LinearTrainer(features, bags.offsets, means=mapped, **solver)
-
-
-def _fourier(
-    bags: Bags,
-    solver: dict[str, Any],
-    kernel: InstanceKernel,
-    feature_map: FourierMap,
-    means: BagMean | None,
-) -> Representation:
-    features = feature_map.transform(bags.instances)
-
-    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
-        return {
-            "coef_": _weights(solutions, features.shape[1]),
-            "fourier_weights_": feature_map.weights,
-            "fourier_offset_": feature_map.offset,
-            **gamma_attribute(kernel),
-        }
-
-    return Representation(_mapped_space(bags, solver, feature_map, features, means), attributes)
+    return Representation(
+        LinearTrainer(features, bags.offsets, means=mapped, **solver),
+        lambda solutions: feature_map.attributes(_weights(solutions, features.shape[1])),
+    )

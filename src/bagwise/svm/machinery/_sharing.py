@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from bagwise import base
 from bagwise._threads import single_blas_thread
 from bagwise.bags import Bags, segment_rows
-from bagwise.kernels import InstanceKernel, resolve_gamma
+from bagwise.kernels import InstanceKernel
 from bagwise.svm.machinery._cache import Cache, digest, size_of
 from bagwise.svm.machinery._representation import Representation, expansion_attributes
 from bagwise.svm.machinery._shared_trainers import STARTED, SelectedTrainer, Starts
@@ -87,19 +88,15 @@ def problem_key(model: Any) -> Hashable:
     )
 
 
-def settled_gamma(gamma: Any, bags: Bags, bag_weight: NDArray[np.float64]) -> float:
+def settled_gamma(gamma: Any, bags: Bags, bag_weight: NDArray[np.float64] | None) -> float:
     """Return the number that a rule for ``gamma`` gives; a weight counts as a repetition."""
-    row_weight = None
-    if (bag_weight != bag_weight[0]).any():
-        row_weight = np.repeat(bag_weight, bags.sizes)
-
-    def settle() -> float:
-        return resolve_gamma(gamma, bags.instances, row_weight)
-
     share = shared_by(bags)
-    if share is None:
-        return settle()
-    number: float = share.of_selection(("gamma", gamma, bag_weight.tobytes()), settle)
+    if share is None or not isinstance(gamma, str):
+        return base.settled_gamma(gamma, bags, bag_weight)
+    weight = None if bag_weight is None else bag_weight.tobytes()
+    number: float = share.of_selection(
+        ("gamma", gamma, weight), lambda: base.settled_gamma(gamma, bags, bag_weight)
+    )
     return number
 
 

@@ -1,0 +1,176 @@
+"""Features that stand for a kernel, and functions of them as the attributes that a fit leaves.
+
+The features of the linear kernel are the instances themselves; a function of them is ``coef_``. So
+is one of random Fourier features, beside the map itself. A function of the features of landmarks is
+an expansion over these, ``support_vectors_`` and ``dual_coef_``, as that of an exact kernel is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._compat import Interval, StrOptions
+from bagwise.base._kernel_parameters import gamma_attribute
+from bagwise.exceptions import MemoryLimitError
+from bagwise.kernels import (
+    FourierMap,
+    InstanceKernel,
+    LandmarkMap,
+    cholesky_features,
+    nystroem,
+    random_fourier,
+)
+
+#: Constraints on the parameters that choose a map.
+MAP_CONSTRAINTS: dict[str, list[Any]] = {
+    "approx": [StrOptions({"cholesky", "nystroem", "fourier"}), None],
+    "rank": [Interval(Integral, 1, None, closed="left")],
+}
+#: An exact factor of the Gram matrix is made of no more instances than this.
+MOST_EXACT = 10_000
+_WITH_FOURIER = ("rbf", "laplacian")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """A map of instances to features whose inner products are a kernel, or approximate it.
+
+    Parameters
+    ----------
+    kernel : InstanceKernel
+        The kernel.
+    inner : LandmarkMap, FourierMap or None
+        What makes the features; None with the linear kernel.
+    """
+
+    kernel: InstanceKernel
+    inner: LandmarkMap | FourierMap | None = None
+
+    def transform(self, instances: Any) -> Any:
+        """Return the features of instances."""
+        return instances if self.inner is None else _some(self.inner.transform(instances))
+
+    def attributes(self, coef: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the fitted attributes that `expand` needs.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_outputs, n_map_features)
+            Weights of the features.
+        """
+        if self.inner is None:
+            return {"coef_": coef}
+        if isinstance(self.inner, FourierMap):
+            kept = {
+                "coef_": coef,
+                "fourier_weights_": self.inner.weights,
+                "fourier_offset_": self.inner.offset,
+            }
+        else:
+            kept = {
+                "support_vectors_": self.inner.landmarks,
+                "dual_coef_": self.inner.expansion(coef[:, : self.inner.rank]),
+            }
+        return {**kept, **gamma_attribute(self.kernel)}
+
+
+def make_features(
+    kernel: InstanceKernel,
+    instances: Any,
+    *,
+    approx: str | None,
+    rank: int,
+    rng: np.random.Generator,
+    owner: str,
+) -> tuple[FeatureMap, Any]:
+    """Return a map that fits the instances, and their features.
+
+    Parameters
+    ----------
+    kernel : InstanceKernel
+        The kernel.
+    instances : ndarray or CSR matrix of shape (n_instances, n_features)
+        Instances.
+    approx : {"cholesky", "nystroem", "fourier"} or None
+        Which low-rank map; None for features of the exact kernel, which are as many as the rank
+        of the Gram matrix.
+    rank : int
+        Rank of the low-rank map.
+    rng : Generator
+        For maps that are random.
+    owner : str
+        Class name for messages.
+    """
+    if kernel.name == "linear":
+        return FeatureMap(kernel), instances
+    inner: LandmarkMap | FourierMap
+    if approx in ("cholesky", None):
+        rank = _full_rank(instances, owner) if approx is None else rank
+        inner, features = cholesky_features(kernel, instances, rank=rank)
+        return FeatureMap(kernel, inner), _some(features)
+    if approx == "fourier":
+        _check_fourier(kernel, owner)
+        inner = random_fourier(kernel, instances.shape[1], rank=rank, rng=rng)
+    else:
+        inner = nystroem(kernel, instances, rank=rank, rng=rng)
+    mapped = FeatureMap(kernel, inner)
+    return mapped, mapped.transform(instances)
+
+
+def expand(
+    model: Any, instances: Any, fitted: Mapping[str, Any] | None = None
+) -> NDArray[np.float64]:
+    """Return the scores of instances, without intercept.
+
+    Parameters
+    ----------
+    model : KernelParameters
+        An estimator with a kernel.
+    instances : ndarray or CSR matrix of shape (n_instances, n_features)
+        Instances.
+    fitted : mapping, optional
+        Fitted attributes; those of the model if they are not given.
+    """
+    fitted = vars(model) if fitted is None else fitted
+    if "fourier_weights_" in fitted:
+        kernel = model._fitted_kernel(fitted)
+        fourier = FourierMap(kernel, fitted["fourier_weights_"], fitted["fourier_offset_"])
+        return np.asarray(fourier.transform(instances) @ fitted["coef_"].T, np.float64)
+    if "coef_" in fitted:
+        return np.asarray(instances @ fitted["coef_"].T, np.float64)
+    if model.kernel == "precomputed":
+        return np.asarray(instances[:, fitted["support_"]] @ fitted["dual_coef_"].T, np.float64)
+    scores: NDArray[np.float64] = model._fitted_kernel(fitted).expand(
+        instances, fitted["support_vectors_"], fitted["dual_coef_"]
+    )
+    return scores
+
+
+def _some(features: NDArray[Any]) -> NDArray[Any]:
+    """Return features; one that is 0 where there are none, as of a kernel that is 0 everywhere."""
+    return features if features.shape[1] else np.zeros((len(features), 1), features.dtype)
+
+
+def _full_rank(instances: Any, owner: str) -> int:
+    n_instances = int(instances.shape[0])
+    if n_instances > MOST_EXACT:
+        msg = (
+            f"{owner} with an exact kernel takes at most {MOST_EXACT} instances. "
+            f"Got {n_instances}: choose approx='nystroem', 'cholesky' or 'fourier'."
+        )
+        raise MemoryLimitError(msg)
+    return n_instances
+
+
+def _check_fourier(kernel: InstanceKernel, owner: str) -> None:
+    """Refuse kernels that are no function of the difference of two instances."""
+    if kernel.name not in _WITH_FOURIER:
+        msg = (
+            f"{owner} with approx='fourier' needs kernel='rbf' or 'laplacian': other kernels have "
+            f"no random Fourier features. Got kernel={kernel.name!r}."
+        )
+        raise ValueError(msg)
