@@ -1,11 +1,11 @@
 """What an estimator says about how its fit ended."""
 
-import warnings
 from math import isfinite
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from bagwise._warnings import warn
 from bagwise.solvers import Certificate
 
 
@@ -36,4 +36,4 @@ def warn_unless_converged(estimator: Any, certificate: Certificate, advice: str)
         f"{type(estimator).__name__} did not converge{which} ({certificate.status}){quality}. "
         f"To converge, {advice}."
     )
-    warnings.warn(msg, ConvergenceWarning, stacklevel=4)
+    warn(msg, ConvergenceWarning)

@@ -1,6 +1,5 @@
 """The contract that every clusterer of bags keeps, written once."""
 
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from bagwise._warnings import warn
 from bagwise.bags import Bags
 from bagwise.base._estimator import BagEstimator
 
@@ -42,7 +42,7 @@ def used_first(
             f"{type(estimator).__name__} put bags into {is_used.sum()} of n_clusters={n_clusters} "
             "clusters; the others are empty. Ask for fewer, or try other parameters."
         )
-        warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+        warn(msg, ConvergenceWarning)
     new = np.empty(n_clusters, dtype=np.int64)
     new[order] = np.arange(n_clusters)
     return new[labels], order

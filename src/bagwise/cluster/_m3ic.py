@@ -1,6 +1,5 @@
 """M3IC: maximum-margin clustering of bags by their key instances (Zhang et al. 2011)."""
 
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
+from bagwise._warnings import warn
 from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
 from bagwise.base import (
     MAP_CONSTRAINTS,
@@ -296,7 +296,7 @@ class M3IC(KernelParameters, BagClusterer):
             f" of {type(self).__name__} asks nothing. Do not subtract the mean of the features, or "
             "set balance=inf."
         )
-        warnings.warn(msg, ConvergenceWarning, stacklevel=6)
+        warn(msg, ConvergenceWarning)
         return None
 
     def _starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:

@@ -1,7 +1,6 @@
 """Folds of bags: equal shares of classes or labels, groups of bags kept together."""
 
 import re
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
@@ -14,6 +13,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import type_of_target
 
+from bagwise._warnings import warn
 from bagwise.bags import Bags
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -375,7 +375,7 @@ def _check_classes(
             f"{owner}: the rarest {what} has only {sizes.min()} bags, fewer than "
             f"n_splits={n_splits}: some folds have none of them."
         )
-        warnings.warn(msg, UserWarning, stacklevel=5)
+        warn(msg)
 
 
 def _check_count(name: str, value: Any, least: int, owner: str) -> None:

@@ -1,12 +1,11 @@
 """Gram matrices that users bring."""
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._warnings import warn
 from bagwise.bags import Bags, segment_rows
 from bagwise.kernels import check_psd
 
@@ -47,12 +46,4 @@ def warn_unless_psd(gram: NDArray[Any], name: str) -> None:
             f"{name} is not positive semi-definite: its smallest eigenvalue is {least:.2g} times "
             "the largest one. The problem is then not convex and the solution may be a local one."
         )
-        warnings.warn(msg, UserWarning, stacklevel=_level_of_caller())
-
-
-def _level_of_caller() -> int:
-    """Return how far up the stack the call of ``fit`` is: machines get here by different ways."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("bagwise."):
-        level, frame = level + 1, frame.f_back
-    return level
+        warn(msg)

@@ -1,0 +1,22 @@
+"""Warnings that point at the line of the user's program that led to them."""
+
+import sys
+import warnings
+
+#: Packages whose lines are never the user's.
+_PASSED_OVER = frozenset({"bagwise", "sklearn", "joblib"})
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line outside of this library, of scikit-learn and of joblib.
+
+    Where there is none, as in a thread or process of theirs, it is the outermost line.
+    """
+    level, frame = 2, sys._getframe(1)  # the caller, as `warnings.warn` counts from here
+    while frame.f_back is not None and _package(frame.f_globals) in _PASSED_OVER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(module: dict[str, object]) -> str:
+    return str(module.get("__name__", "")).partition(".")[0]
