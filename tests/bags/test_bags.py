@@ -1,6 +1,7 @@
 """The container: selection, what follows a selection, copies, conversion, representation."""
 
 import copy
+import pickle
 import sys
 import weakref
 
@@ -427,3 +428,54 @@ def test_classic_sets_are_bags(load_set, name, n_bags, n_instances):
     arrays = load_set(name)
     bags = Bags(arrays["X"], arrays["offsets"], labels=arrays["y"])
     assert (len(bags), bags.n_instances) == (n_bags, n_instances)
+
+
+# ------------------------------------------------------------------------------ wholes and parts
+
+
+def test_a_selection_knows_its_whole():
+    whole = Bags(np.arange(12.0).reshape(6, 2), [0, 1, 3, 4, 6])
+    assert whole.selection[0] is whole
+    np.testing.assert_array_equal(whole.selection[1], np.arange(4))
+    mask, unsigned, none = np.array([True, False, True, True]), np.uint8([1, 3]), np.int64([])
+    for key in (slice(None, None, -1), [3, -3], mask, unsigned, none, [2, 2], [0]):
+        part = whole[key]
+        origin, index = part.selection
+        assert origin is whole
+        np.testing.assert_array_equal(index, np.arange(4)[key])
+        again, inner = part[::-1].selection
+        assert again is whole
+        np.testing.assert_array_equal(inner, index[::-1])
+        for bag, place in zip(part, index, strict=True):
+            np.testing.assert_array_equal(bag, whole[int(place)])
+        with pytest.raises(ValueError, match="read-only"):
+            index[...] = 0
+
+
+def test_copies_are_wholes_of_their_own():
+    whole = Bags(np.arange(12.0).reshape(6, 2), [0, 1, 3, 4, 6]).with_shared("work")
+    part = whole[[2, 0]]
+    copies = [
+        part.compact(),
+        part.map_instances(np.square),
+        Bags.concatenate([part]),
+        pickle.loads(pickle.dumps(part)),
+        pickle.loads(pickle.dumps(whole)),
+        copy.copy(part),
+        copy.deepcopy(part),
+    ]
+    assert part.shared == whole.shared == whole[::2][:1].shared == "work"
+    for each in copies:
+        assert each.selection[0] is each
+        assert each.shared is None
+
+
+def test_what_is_shared_hangs_on_a_whole_on_the_same_memory():
+    plain = Bags(np.arange(12.0).reshape(6, 2), [0, 1, 3, 4, 6], bag_names=list("abcd"))
+    for bags in (plain, plain[[3, 1]]):
+        own = bags.with_shared("work")
+        assert own.selection[0] is own
+        assert own.segments[0] is plain.segments[0]
+        assert (own.shared, bags.shared) == ("work", None)
+        np.testing.assert_array_equal(own.bag_names, bags.bag_names)
+        np.testing.assert_array_equal(own.instances, bags.instances)

@@ -122,7 +122,7 @@ def advanced(generator):
         ([1], [1, 2], "on one side only"),
         ((1,), [1], "tuple against list"),
         (sparse.csr_array(np.eye(2)), sparse.csr_array(2 * np.eye(2)), "data: values"),
-        (Bags(np.eye(3), [0, 1, 3]), Bags(np.eye(3), [0, 2, 3]), "_starts: values"),
+        (Bags(np.eye(3), [0, 1, 3]), Bags(np.eye(3), [0, 2, 3]), r"\(starts: values"),
         (Bags(np.eye(3), [0, 3]), Bags(np.eye(3) + 1, [0, 3]), "_base: values"),
         (certificate(), certificate(n_iter=4), "n_iter: 3 against 4"),
         (certificate(), certificate(status=Status.STALLED), "status"),

@@ -67,16 +67,20 @@ class Bags:
         "_bag_names",
         "_base",
         "_feature_names",
+        "_index",
         "_instance_labels",
         "_instance_names",
         "_label_names",
         "_labels",
+        "_shared",
         "_starts",
         "_stops",
+        "_whole",
     )
 
     # `_base` is shared by every selection; `_starts`, `_stops` are rows of it, one pair a bag.
     # Arrays about bags are aligned with this selection, arrays about instances with `_base`.
+    # A selection knows the bags that it was taken from, `_whole`, and which of them, `_index`.
     _base: Matrix
     _starts: NDArray[np.int64]
     _stops: NDArray[np.int64]
@@ -86,6 +90,9 @@ class Bags:
     _instance_labels: NDArray[Any] | None
     _feature_names: NDArray[Any] | None
     _label_names: NDArray[Any] | None
+    _whole: "Bags | None"
+    _index: NDArray[np.int64] | None
+    _shared: Any
 
     def __init__(
         self,
@@ -111,6 +118,7 @@ class Bags:
         self._feature_names = _build.as_names("feature_names", feature_names, n_features)
         n_labels = 0 if self._labels is None or self._labels.ndim == 1 else self._labels.shape[1]
         self._label_names = _build.as_names("label_names", label_names, n_labels)
+        self._whole = self._index = self._shared = None
         _build.check_width(base)
         _build.check_finite(base, bounds, self._bag_names)
         pack_matrix(base)  # notes which files it lives in, before they may be replaced
@@ -134,6 +142,7 @@ class Bags:
         self._bag_names, self._labels = bag_names, labels
         self._instance_names, self._instance_labels = instance_names, instance_labels
         self._feature_names, self._label_names = feature_names, label_names
+        self._whole = self._index = self._shared = None
         return self
 
     # ------------------------------------------------------------------ other ways to make bags
@@ -505,6 +514,31 @@ class Bags:
         """
         return self._base, self._starts, self._stops
 
+    @property
+    def selection(self) -> "tuple[Bags, NDArray[np.int64]]":
+        """The bags that these were selected from, and which of them they are, in order.
+
+        Bags that are no selection are all of themselves. What copies instances (`compact`,
+        `map_instances`, `concatenate`, a pickle) makes bags that are no selection.
+        """
+        if self._whole is None or self._index is None:
+            return self, np.arange(len(self))
+        return self._whole, self._index
+
+    @property
+    def shared(self) -> Any:
+        """What fits on selections of the same bags share, None unless `with_shared` gave it."""
+        return self._shared if self._whole is None else self._whole._shared
+
+    def with_shared(self, shared: Any) -> "Bags":
+        """Return these bags as a whole of its own, on the same memory, that carries ``shared``.
+
+        All selections from it find the object under `shared`; copies and pickles do not.
+        """
+        whole = Bags._trusted(self._base, **self._small_arrays())
+        whole._shared = shared
+        return whole
+
     def describe(self, bag: int) -> str:
         """Name a bag as messages do: its position, and its name if it has one."""
         return _build.describe_bag(bag, self._bag_names)
@@ -552,7 +586,7 @@ class Bags:
         return self._select(_build.as_selector(key, len(self)))
 
     def _select(self, key: Any) -> "Bags":
-        return Bags._trusted(
+        selected = Bags._trusted(
             self._base,
             read_only(self._starts[key]),
             read_only(self._stops[key]),
@@ -563,6 +597,11 @@ class Bags:
             self._feature_names,
             self._label_names,
         )
+        if self._whole is None or self._index is None:
+            selected._whole, selected._index = self, _build.positions(key, len(self))
+        else:
+            selected._whole, selected._index = self._whole, read_only(self._index[key])
+        return selected
 
     def __iter__(self) -> Iterator[Matrix]:
         for start, stop in zip(self._starts.tolist(), self._stops.tolist(), strict=True):
@@ -652,9 +691,10 @@ class Bags:
         total = object.__sizeof__(self) + own
         return total if self.is_memory_mapped else total + _matrix.matrix_bytes(self._base)
 
-    def _small_arrays(self) -> dict[str, NDArray[Any] | None]:
-        names = (name for name in Bags.__slots__ if name not in ("__weakref__", "_base"))
-        return {name: getattr(self, name) for name in names}
+    def _small_arrays(self) -> dict[str, Any]:
+        """Return all but the instance matrix, as `_trusted` takes it."""
+        names = (name for name in Bags.__slots__ if name not in _NOT_SMALL)
+        return {name.removeprefix("_"): getattr(self, name) for name in names}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a memory map as the path of its file, and a selection as what it selects."""
@@ -674,12 +714,12 @@ class Bags:
         return html_repr(self)
 
 
+_NOT_SMALL = ("__weakref__", "_base", "_whole", "_index", "_shared")
+
+
 def _rebuild(packed: Any, arrays: dict[str, Any]) -> Bags:
-    bags = object.__new__(Bags)
-    bags._base = unpack_matrix(packed)
-    for name, packed_array in arrays.items():
-        setattr(bags, name, unpack_array(packed_array))
-    return bags
+    small = {name: unpack_array(array) for name, array in arrays.items()}
+    return Bags._trusted(unpack_matrix(packed), **small)
 
 
 def _is_whole(key: Any) -> bool:

@@ -183,6 +183,14 @@ def as_selector(key: Any, n_bags: int) -> Any:
     return index
 
 
+def positions(key: Any, n_bags: int) -> NDArray[np.int64]:
+    """Return which bags a selector of `as_selector` means, counted from 0."""
+    if isinstance(key, slice):
+        return read_only(np.arange(*key.indices(n_bags)))
+    index = np.asarray(key, np.int64)
+    return read_only(np.where(index < 0, index + n_bags, index))
+
+
 # --------------------------------------------------------------------------- lists and arrays
 
 

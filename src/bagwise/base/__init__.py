@@ -1,5 +1,6 @@
 """The estimator contract: input, labels, one-vs-rest, certificates, tags."""
 
+from bagwise.base._cache import Same
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
@@ -13,12 +14,22 @@ from bagwise.base._kernel_parameters import (
     gamma_attribute,
     settled_gamma,
 )
+from bagwise.base._shared_work import (
+    SOLVER_PARAMETERS,
+    Share,
+    SharedWork,
+    SharingEstimator,
+    Starts,
+    problem_key,
+    shared_by,
+)
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
     "MAP_CONSTRAINTS",
+    "SOLVER_PARAMETERS",
     "BagClassifier",
     "BagClusterer",
     "BagEstimator",
@@ -26,6 +37,11 @@ __all__ = [
     "FeatureMap",
     "GammaRule",
     "KernelParameters",
+    "Same",
+    "Share",
+    "SharedWork",
+    "SharingEstimator",
+    "Starts",
     "Target",
     "all_or_nothing",
     "as_bags",
@@ -37,7 +53,9 @@ __all__ = [
     "holds_bags",
     "make_features",
     "one_vs_rest",
+    "problem_key",
     "settled_gamma",
+    "shared_by",
     "used_first",
     "validate_bags",
     "warn_unless_converged",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
+from bagwise.base._shared_work import shared_by
 from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, needs_gamma, resolve_gamma
 
 
@@ -33,7 +34,16 @@ def settled_gamma(gamma: Any, bags: Bags, bag_weight: NDArray[np.float64] | None
     row_weight = None
     if bag_weight is not None and (bag_weight != bag_weight[0]).any():
         row_weight = np.repeat(bag_weight, bags.sizes)
-    return resolve_gamma(gamma, bags.instances, row_weight)
+
+    def settle() -> float:
+        return resolve_gamma(gamma, bags.instances, row_weight)
+
+    share = shared_by(bags)
+    if share is None:
+        return settle()
+    weights = None if row_weight is None else row_weight.tobytes()
+    number: float = share.of_selection(("gamma", gamma, weights), settle)
+    return number
 
 
 def gamma_attribute(kernel: InstanceKernel) -> dict[str, Any]:
@@ -62,10 +72,7 @@ class KernelParameters:
         """Return the kernel with its ``gamma`` settled; a weight counts as a repetition."""
         if not needs_gamma(self.kernel):
             return self._make_kernel(1.0)
-        return self._make_kernel(self._settled_gamma(bags, bag_weight))
-
-    def _settled_gamma(self, bags: Bags, bag_weight: NDArray[np.float64] | None) -> float:
-        return settled_gamma(self.gamma, bags, bag_weight)
+        return self._make_kernel(settled_gamma(self.gamma, bags, bag_weight))
 
     def _make_kernel(self, gamma: float) -> InstanceKernel:
         return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)

@@ -187,7 +187,7 @@ class BAMIC(BagClusterer):
         except ValueError as error:
             msg = f"{type(self).__name__} cannot choose medoids: {error}"
             raise ValueError(msg) from error
-        scores = scores_of(between[:, result.medoids], bags.instances.dtype)
+        scores = scores_of(between[:, result.medoids], bags.dtype)
         labels, order = used_first(self, scores.argmax(axis=1), self.n_clusters)
         medoids = result.medoids[order]
         learned = {
@@ -203,7 +203,7 @@ class BAMIC(BagClusterer):
         return learned
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        return scores_of(self._distance_to_medoids(bags), bags.instances.dtype)
+        return scores_of(self._distance_to_medoids(bags), bags.dtype)
 
     def _distance_to_medoids(self, bags: Bags) -> NDArray[np.float64]:
         if self.distance == "precomputed":

@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, KernelParameters, Target, documented, one_vs_rest
+from bagwise.base import (
+    BagClassifier,
+    KernelParameters,
+    Target,
+    documented,
+    one_vs_rest,
+    problem_key,
+    settled_gamma,
+    shared_by,
+)
 from bagwise.kernels import InstanceMetric, nearest, nearest_among
 from bagwise.solvers import (
     Certificate,
@@ -18,7 +27,6 @@ from bagwise.solvers import (
     perturbed,
     solve_one_norm_svm,
 )
-from bagwise.svm.machinery._sharing import problem_key, settled_gamma, shared_by
 
 _SQUARED = InstanceMetric("sqeuclidean")
 #: Squared distances that differ by no more than this, relatively, are the same up to rounding.
@@ -206,9 +214,7 @@ class MILES(BagClassifier):
         support = np.flatnonzero(weights.any(axis=0))
         coef = np.ascontiguousarray(weights[:, support])
         if share is not None:
-            share.remember(
-                self, matrix=whole, of_bags=True, places=share.rows[support], coef=coef, fitted=coef
-            )
+            share.remember(coef, whole, share.rows[support], coef, of_bags=True)
         return {
             "prototypes_": instances[support],
             "support_": support,
@@ -219,12 +225,12 @@ class MILES(BagClassifier):
         }
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `SharingMachine`: the distances of bags to instances."""
-        return int(bags.segments[0].dtype.itemsize * len(bags) * bags.n_instances)
+        """See `SharingEstimator`: the distances of bags to instances."""
+        return int(bags.dtype.itemsize * len(bags) * bags.n_instances)
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         share = shared_by(bags)
-        distance = None if share is None else share.block(self, of_bags=True)
+        distance = None if share is None else share.block(self.coef_, of_bags=True)
         if distance is None:
             distance = nearest(_SQUARED, *bags.segments, self.prototypes_)
         similarity = _similarity(distance, self.gamma_)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from bagwise._threads import ordered_map
-from bagwise.model_selection._search import _hashable
+from bagwise.model_selection._shared_search import hashable
 
 Candidate = Mapping[str, Any]
 
@@ -83,7 +83,7 @@ class Chains:
         for number, candidate in enumerate(self.candidates):
             others = {other: value for other, value in candidate.items() if other != name}
             has_number = isinstance(candidate.get(name), Real)
-            groups.setdefault(_hashable(others) if has_number else number, []).append(number)
+            groups.setdefault(hashable(others) if has_number else number, []).append(number)
         return [
             sorted(group, key=lambda i: self.candidates[i].get(name, 0.0))
             for group in groups.values()

@@ -1,30 +1,16 @@
-"""Grid search in which the fits share kernel matrices."""
+"""Searches in which the fits share kernel matrices."""
 
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from joblib import parallel_config
-from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.model_selection import GridSearchCV
 
 from bagwise._compat import Interval
-from bagwise.bags import Bags
-from bagwise.base import all_or_nothing, as_bags, holds_bags
-from bagwise.kernels import needs_gamma
-from bagwise.svm.machinery._sharing import SOLVER_PARAMETERS, SharedWork, SharingMachine
-
-# Folds take turns: if one too many is kept, each is forgotten just before its next turn.
-_MARGIN = 1.05
-_SMALL_THINGS = 10_000
+from bagwise.model_selection._shared_search import SharedSearch
 
 
-class BagGridSearchCV(GridSearchCV):
+class BagGridSearchCV(SharedSearch, GridSearchCV):
     """Search over a grid of parameters by cross-validation, fast for kernel machines on bags.
 
     It is `sklearn.model_selection.GridSearchCV`, with the same parameters, attributes and results.
@@ -48,9 +34,10 @@ class BagGridSearchCV(GridSearchCV):
     only without a ``random_state``: where they end depends on the start a little, as it does on
     random numbers.
 
-    Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators, plain
-    matrices, ``kernel="precomputed"``, a callable kernel that is not a plain function, and matrices
-    that do not fit in memory are searched as `GridSearchCV` does it.
+    Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators and
+    plain matrices are searched as `GridSearchCV` does it. Nothing is shared with
+    ``kernel="precomputed"``, a callable kernel that is not a plain function, transformers other
+    than `bagwise.preprocessing.InstanceTransformer`, and matrices that do not fit in memory.
 
     Parameters
     ----------
@@ -76,9 +63,8 @@ class BagGridSearchCV(GridSearchCV):
     return_train_score : bool
         Whether to score the training bags as well.
     cache_size : float
-        Megabytes for what is shared. If the matrices of all folds do not fit side by side, groups
-        of folds that do are searched one after another; if a single one does not fit, it is not
-        shared.
+        Megabytes for what is shared; what was not used for longest is forgotten first. A matrix
+        that does not fit alone is not shared.
 
     Attributes
     ----------
@@ -140,8 +126,6 @@ class BagGridSearchCV(GridSearchCV):
         "cache_size": [Interval(Real, 0, None, closed="left")],
     }
 
-    n_splits_: int
-
     def __init__(
         self,
         estimator: Any,
@@ -170,272 +154,3 @@ class BagGridSearchCV(GridSearchCV):
             return_train_score=return_train_score,
         )
         self.cache_size = cache_size
-
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit and score all candidates on all folds.
-
-        Parameters
-        ----------
-        X : Bags, sequence of matrices, 3-D array or matrix-like
-            Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,) or (n_bags, n_labels)
-            Labels, or an indicator matrix of label lists.
-        **params
-            ``sample_weight`` and others for the estimator and the scorer, ``groups`` for the
-            splitter.
-
-        Returns
-        -------
-        self : BagGridSearchCV
-            The fitted search.
-        """
-        with all_or_nothing(self):
-            self._validate_params()
-            if not self._can_share(X):
-                super().fit(X, y, **params)
-                return self
-            bags = as_bags(X)
-            self.__dict__.pop("n_splits_", None)  # of an earlier fit
-            self._shared = _SharedSearch(self.estimator, bags, self.cache_size * 1e6)
-            with parallel_config(backend="threading"):
-                super().fit(self._shared.work.bags, y, **params)
-            del self._shared
-        return self
-
-    def _can_share(self, X: Any) -> bool:
-        if not isinstance(_machine(self.estimator), SharingMachine) or not holds_bags(X):
-            return False
-        variants = _variants(self.estimator, ParameterGrid(self.param_grid))
-        if any(_is_of_one_fit(getattr(_machine(each), "kernel", None)) for each in variants):
-            return False
-        return isinstance(X, Bags) or not any(
-            _is_foreign(step) for each in variants for step in _steps(each)
-        )
-
-    # Two places at which `GridSearchCV` lets a subclass in: how the candidates are evaluated, and
-    # how what came of them is put together.
-
-    def _run_search(self, evaluate_candidates: Any, *, callback_ctx: Any = None) -> None:
-        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
-        shared: _SharedSearch | None = getattr(self, "_shared", None)
-        if shared is None:
-            super()._run_search(evaluate_candidates, **context)
-            return
-
-        def evaluate(candidates: Any, **settings: Any) -> None:
-            # An older scikit-learn does not say how many folds there are, nor lets us choose.
-            n_splits = getattr(self, "n_splits_", None)
-            shared.plan(list(candidates), n_splits)
-            if n_splits is None or len(shared.waves) <= 1:
-                evaluate_candidates(shared.in_turn(), **settings)
-                return
-            context = settings.pop("callback_ctx", None)
-            try:
-                for first, last in shared.waves:
-                    self.n_splits_ = last - first
-                    if context is not None:
-                        settings["callback_ctx"] = _Tasks(context, first * len(shared.candidates))
-                    cv = shared.splits(self._checked_cv_orig, first, last)
-                    evaluate_candidates(shared.in_turn(), cv=cv, **settings)
-                self.n_splits_ = n_splits
-            except ValueError:
-                if self.error_score == "raise":
-                    raise
-                # All fits of these folds may have failed, which `GridSearchCV` takes for all of
-                # all folds. With all folds at once it either goes on or fails for good.
-                settings.pop("callback_ctx", None)
-                self.n_splits_, shared.waves = n_splits, []
-                cv = shared.splits(self._checked_cv_orig, 0, n_splits)
-                evaluate_candidates(shared.in_turn(), cv=cv, **settings)
-
-        with shared.work:
-            super()._run_search(evaluate, **context)
-
-    def _format_results(
-        self, candidate_params: Any, n_splits: int, out: list[Any], more_results: Any = None
-    ) -> Any:
-        shared: _SharedSearch | None = getattr(self, "_shared", None)
-        if shared is not None:
-            n_splits = shared.n_splits or n_splits
-            if len(out) < len(shared.candidates) * n_splits:
-                return None  # folds are still to come
-            candidate_params, out = shared.in_order(out, n_splits)
-        return super()._format_results(candidate_params, n_splits, out, more_results)
-
-
-class _SharedSearch:
-    """The order in which fits that share their work are best done.
-
-    Candidates come kernel by kernel, in each with ``C`` from below; all folds of one candidate come
-    before the next, unless their matrices do not fit side by side.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A machine whose fits share work, or a pipeline that ends with one.
-    bags : Bags
-        The bags.
-    n_bytes : float
-        Memory for what is shared.
-    """
-
-    def __init__(self, estimator: Any, bags: Bags, n_bytes: float) -> None:
-        self.estimator = estimator
-        self.work = SharedWork(bags, n_bytes)
-        self._splits: list[Any] | None = None
-
-    def plan(self, candidates: list[dict[str, Any]], n_splits: int | None) -> None:
-        """Put candidates and, if their number is known, folds in order."""
-        self.candidates, self.n_splits = candidates, n_splits
-        self.order = _kernel_by_kernel(candidates)
-        self.waves: list[tuple[int, int]] = []
-        variants = _variants(self.estimator, candidates)
-        fold_bytes = max(map(self._fold_bytes, variants), default=_SMALL_THINGS)
-        if not any(map(_differs_by_fold, variants)):
-            self.work.expect(fold_bytes)
-        elif n_splits is not None:
-            size = min(max(int(self.work.n_bytes // fold_bytes), 1), n_splits)
-            self.work.expect(size * fold_bytes)
-            self.waves = [(i, min(i + size, n_splits)) for i in range(0, n_splits, size)]
-
-    def _fold_bytes(self, estimator: Any) -> int:
-        """Return what a fold needs: a matrix, and the bags as a step has left them."""
-        bags, machine = self.work.bags, _machine(estimator)
-        matrix = machine._shared_bytes(bags) if isinstance(machine, SharingMachine) else 0
-        step = bags.segments[0].dtype.itemsize * bags.n_instances * bags.n_features
-        return int(_MARGIN * (matrix + len(_steps(estimator)) * step)) + _SMALL_THINGS
-
-    def in_turn(self) -> list[dict[str, Any]]:
-        """Return the candidates in the order of evaluation; a pipeline gets the common memory."""
-        memory = {}
-        is_pipeline = isinstance(self.estimator, Pipeline)
-        if is_pipeline and self.estimator.memory is None and not _has(self.candidates, "memory"):
-            memory["memory"] = self.work
-        return [{**self.candidates[i], **memory} for i in self.order]
-
-    def splits(self, cv: Any, first: int, last: int) -> "_SomeSplits":
-        """Return a splitter with some of the folds."""
-        return _SomeSplits(self, cv, first, last)
-
-    def all_splits(self, cv: Any, *args: Any, **params: Any) -> list[Any]:
-        """Return all folds; a splitter that draws at random is asked only once."""
-        if self._splits is None:
-            self._splits = list(cv.split(*args, **params))
-        return self._splits
-
-    def in_order(self, out: list[Any], n_splits: int) -> tuple[list[dict[str, Any]], list[Any]]:
-        """Return candidates and results, candidate by candidate as in the grid."""
-        n, waves = len(self.candidates), self.waves or [(0, n_splits)]
-        out = out[-n * n_splits :]  # without those of an attempt in waves that was given up
-        starts = [0, *accumulate(n * (last - first) for first, last in waves)]
-        ordered = []
-        for turn in np.argsort(self.order):
-            for (first, last), start in zip(waves, starts, strict=False):
-                width = last - first
-                ordered += out[start + turn * width : start + (turn + 1) * width]
-        return self.candidates, ordered
-
-
-class _SomeSplits:
-    """A splitter that goes over some of the folds of another."""
-
-    def __init__(self, search: _SharedSearch, cv: Any, first: int, last: int) -> None:
-        self.search, self.cv, self.first, self.last = search, cv, first, last
-
-    def split(
-        self, X: Any, y: Any = None, **params: Any
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        splits = self.search.all_splits(self.cv, X, y, **params)
-        if len(splits) != self.search.n_splits:
-            return iter(splits)  # which `GridSearchCV` then complains about
-        return iter(splits[self.first : self.last])
-
-
-class _Tasks:
-    """The tasks of a callback's context, numbered from a first one on."""
-
-    def __init__(self, context: Any, first: int) -> None:
-        self.context, self.first = context, first
-
-    def subcontext(self, *, task_id: int, **settings: Any) -> Any:
-        return self.context.subcontext(task_id=self.first + task_id, **settings)
-
-
-def _machine(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
-def _variants(estimator: Any, candidates: Iterable[dict[str, Any]]) -> list[Any]:
-    """Return the estimator as each candidate sets it; estimators in the grid stay what they are."""
-    return [clone(estimator).set_params(**clone(candidate, safe=False)) for candidate in candidates]
-
-
-def _differs_by_fold(estimator: Any) -> bool:
-    """Tell whether folds have matrices of their own."""
-    machine = _machine(estimator)
-    by_rule = isinstance(getattr(machine, "gamma", None), str)
-    return bool(_steps(estimator)) or (
-        by_rule and hasattr(machine, "kernel") and needs_gamma(machine.kernel)
-    )
-
-
-def _steps(estimator: Any) -> list[Any]:
-    """Return the transformers in front of the machine."""
-    steps = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
-    return [step for _, step in steps if step is not None and not _is_passthrough(step)]
-
-
-def _is_foreign(step: Any) -> bool:
-    """Tell whether it is a transformer that may not know `Bags`, only what the user has."""
-    return hasattr(step, "transform") and not get_tags(step).input_tags.three_d_array
-
-
-def _is_of_one_fit(kernel: Any) -> bool:
-    """Tell whether fits do not know each other's kernel: a given one, or an object they copy."""
-    if callable(kernel):
-        return clone(kernel, safe=False) is not kernel
-    return isinstance(kernel, str) and kernel == "precomputed"
-
-
-def _is_passthrough(step: Any) -> bool:
-    return isinstance(step, str) and step == "passthrough"
-
-
-def _is(name: str, parameter: str) -> bool:
-    return name.split("__")[-1] == parameter
-
-
-def _has(candidates: list[dict[str, Any]], name: str) -> bool:
-    return any(name in candidate for candidate in candidates)
-
-
-def _kernel_by_kernel(candidates: list[dict[str, Any]]) -> list[int]:
-    """Return an order in which candidates of one kernel follow one another, with ascending C."""
-    groups: dict[Any, int] = {}
-
-    def key(candidate: dict[str, Any]) -> tuple[int, float]:
-        about_kernel = {
-            name: value
-            for name, value in candidate.items()
-            if name.split("__")[-1] not in SOLVER_PARAMETERS
-        }
-        group = groups.setdefault(_hashable(about_kernel), len(groups))
-        costs = [value for name, value in candidate.items() if _is(name, "C")]
-        is_number = len(costs) == 1 and isinstance(costs[0], Real)
-        return group, float(costs[0]) if is_number else 0.0
-
-    keys = [key(candidate) for candidate in candidates]
-    return sorted(range(len(candidates)), key=keys.__getitem__)
-
-
-def _hashable(parameters: dict[str, Any]) -> Any:
-    """Return names and values; a value that cannot be hashed counts as the object that it is."""
-    items = []
-    for name, value in sorted(parameters.items()):
-        try:
-            hash(value)
-        except TypeError:
-            items.append((name, id(value)))
-        else:
-            items.append((name, value))
-    return tuple(items)

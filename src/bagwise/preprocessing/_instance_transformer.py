@@ -1,7 +1,10 @@
 """Any scikit-learn transformer, lifted from rows to the instances of bags."""
 
+import pickle
+from contextlib import suppress
 from typing import Any, Self
 
+import joblib
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
@@ -11,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import HasMethods
 from bagwise.bags import Bags
-from bagwise.base import all_or_nothing, as_bags, holds_bags, validate_bags
+from bagwise.base import Same, all_or_nothing, as_bags, holds_bags, shared_by, validate_bags
 
 
 def _transformer_has(method: str) -> Any:
@@ -86,9 +89,18 @@ class InstanceTransformer(
             self._validate_params()
             bags = validate_bags(self, X, reset=True)
             check_consistent_length(bags, y)
-            labels = None if y is None else np.repeat(np.asarray(y), bags.sizes, axis=0)
-            instances = bags.instances if holds_bags(X) else X
-            self.transformer_ = clone(self.transformer).fit(instances, labels, **fit_params)
+
+            def fit() -> Any:
+                labels = None if y is None else np.repeat(np.asarray(y), bags.sizes, axis=0)
+                instances = bags.instances if holds_bags(X) else X
+                return clone(self.transformer).fit(instances, labels, **fit_params)
+
+            share = shared_by(bags)
+            name = None if share is None else _name(self.transformer, y, fit_params)
+            if share is None or name is None:
+                self.transformer_ = fit()
+            else:
+                self.transformer_ = share.of_selection(name, fit)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -108,6 +120,13 @@ class InstanceTransformer(
         bags = validate_bags(self, X, reset=False)
         if not holds_bags(X):
             return self.transformer_.transform(X)
+        share = shared_by(bags)
+        if share is not None:
+            with suppress(Exception):  # it may refuse bags that are not among those in hand
+                return share.of_each(Same(self.transformer_), self._transformed)
+        return self._transformed(bags)
+
+    def _transformed(self, bags: Bags) -> Bags:
         with config_context(transform_output="default"):  # frames hold matrices, not bags
             return bags.map_instances(self.transformer_, feature_names=self._names_out(bags))
 
@@ -170,3 +189,11 @@ class InstanceTransformer(
         tags.target_tags.required = inner.target_tags.required
         tags.transformer_tags = inner.transformer_tags
         return tags
+
+
+def _name(*parts: Any) -> str | None:
+    """Return a name for what a transformer is about to be fitted with, or None if there is none."""
+    try:
+        return str(joblib.hash(parts))
+    except (pickle.PicklingError, AttributeError, TypeError):  # made of what cannot be pickled
+        return None

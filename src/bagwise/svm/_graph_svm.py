@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_rows, segment_sum
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Share, Target, documented
 from bagwise.kernels import (
     BagGraphs,
     InstanceKernel,
@@ -21,7 +21,6 @@ from bagwise.kernels import (
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, spread
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._representation import expansion_attributes
-from bagwise.svm.machinery._sharing import Share, shared_by
 
 
 @documented
@@ -203,7 +202,7 @@ class MIGraphSVM(BagKernelMachine):
         if not self._compares_edges:
             return super()._learn(bags, target, cost_weight, bag_weight)
         kernel = self._resolve_kernel(bags, bag_weight)
-        share = shared_by(bags, room_for=self)
+        share = self._share(bags, needs_room=True)
         if share is None:
             graphs, norm = self._graphs(bags, kernel)
             gram = self._graph_gram(kernel, graphs, norm)
@@ -221,10 +220,7 @@ class MIGraphSVM(BagKernelMachine):
             "edge_coef_": spread((part / norm[:, 1])[:, support], stops - starts),
         }
         if share is not None:
-            share.remember(
-                self, matrix=whole, of_bags=True, places=share.index, coef=coef,
-                fitted=fitted["dual_coef_"],
-            )  # fmt: skip
+            share.remember(fitted["dual_coef_"], whole, share.index, coef, of_bags=True)
         return fitted
 
     def _refuse_contradictions(self) -> None:
@@ -308,7 +304,7 @@ class MIGraphSVM(BagKernelMachine):
         return graphs, *share.of_whole((links, kernel, self._normalize), gram)
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `SharingMachine`: with edges also these, and the sums over pairs of them."""
+        """See `SharingEstimator`: with edges also these, and the sums over pairs of them."""
         if not self._compares_edges:
             return super()._shared_bytes(bags)
         pairs = bags.sizes * (bags.sizes - 1) // 2
@@ -320,8 +316,7 @@ class MIGraphSVM(BagKernelMachine):
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         if not self._compares_edges:
             return super()._bag_outputs(bags)
-        share = shared_by(bags)
-        sums = None if share is None else share.scores(self, of_bags=True)
+        sums = self._shared_sums(self._share(bags))
         if sums is not None:
             return sums + self.intercept_
         graphs, norm = self._graphs(bags, self._fitted_kernel())

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bagwise._compat import Interval
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Share, Target, documented
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import instance_keys, scaled_keys
 from bagwise.svm._misvm import KeyInstanceProblem
@@ -22,8 +22,9 @@ from bagwise.svm.machinery._one_norm_trainer import (
 )
 from bagwise.svm.machinery._precomputed import given_square
 from bagwise.svm.machinery._representation import expansion_attributes
-from bagwise.svm.machinery._sharing import Share, shared_by
-from bagwise.svm.machinery._trainer import Solution
+from bagwise.svm.machinery._shared_gram import shared_expansion, shared_gram
+from bagwise.svm.machinery._trainer import Solution, Trainer
+from bagwise.svm.machinery._warm_start import WarmStart
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
 
@@ -183,11 +184,11 @@ class MICA(MaxRuleMachine):
             row_key = scaled_keys(matrix @ np.repeat(bag_weight, bags.sizes))
         else:
             kernel = self._resolve_kernel(bags, bag_weight)
-            share = shared_by(bags)
+            share = self._share(bags)
             columns, gram = self._weighted_columns(instances, kernel, share)
             row_key = instance_keys(instances)
         linear = kernel is not None and kernel.name == "linear"
-        trainer = OneNormTrainer(
+        trainer: Trainer = OneNormTrainer(
             columns,
             bags.offsets,
             row_key=row_key,
@@ -196,7 +197,7 @@ class MICA(MaxRuleMachine):
             tol=min(self.tol, _GAP),
         )
         if share is not None:
-            trainer = share.started(trainer, kernel)
+            trainer = WarmStart(trainer, share.starts(kernel))
         solutions = self._alternate_outputs(
             trainer,
             target,
@@ -214,7 +215,7 @@ class MICA(MaxRuleMachine):
             return {**fitted, "coef_": weights}
         if share is not None and gram is not None:
             assert kernel is not None
-            return {**fitted, **share.expansion(self, gram, weights, kernel)}
+            return {**fitted, **shared_expansion(share, gram, weights, kernel)}
         support = np.flatnonzero(weights.any(axis=0))
         fitted["support_"] = given[support]
         if kernel is None:
@@ -231,7 +232,7 @@ class MICA(MaxRuleMachine):
         if kernel.name == "linear":
             return StoredColumns(instances), None
         if share is not None:
-            shared = share.point_gram(kernel, None, lambda whole: kernel.gram(whole.instances))
+            shared = shared_gram(share, kernel, None, lambda whole: kernel.gram(whole.instances))
             if shared is not None:
                 return SelectedColumns(shared, share.rows), shared
         size = instances.shape[0] ** 2 * (4 if instances.dtype == np.float32 else 8)

@@ -11,7 +11,6 @@ from bagwise.base import BagTags, Target, documented
 from bagwise.kernels import bag_statistics
 from bagwise.svm.machinery._bag_kernel_machine import BagRowMachine
 from bagwise.svm.machinery._kernel_machine import KernelMachine
-from bagwise.svm.machinery._sharing import shared_by
 
 
 class StatisticMachine(BagRowMachine):
@@ -40,14 +39,14 @@ class StatisticMachine(BagRowMachine):
             rows = bag_statistics(*bags.segments, self.statistic)
             return Bags(rows, np.arange(len(bags) + 1))
 
-        share = shared_by(bags)
+        share = self._share(bags)
         if share is None:
             return vectors(bags)
         return share.of_each(("statistic", self.statistic), vectors)
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `SharingMachine`: a matrix between all bags, and their statistics."""
-        statistics = bags.segments[0].dtype.itemsize * 2 * len(bags) * bags.n_features
+        """See `SharingEstimator`: a matrix between all bags, and their statistics."""
+        statistics = bags.dtype.itemsize * 2 * len(bags) * bags.n_features
         return super()._shared_bytes(bags) + int(statistics)
 
     def __bagwise_tags__(self) -> BagTags:

@@ -57,11 +57,8 @@ class TrippingBags(Bags):
     @classmethod
     def of(cls, bags: Bags, trip: Trip) -> "TrippingBags":
         """Return the same bags, counted."""
-        counted = object.__new__(cls)
+        counted = cls._trusted(bags._base, **bags._small_arrays())
         counted._trip = trip
-        counted._base = bags._base
-        for name, array in bags._small_arrays().items():
-            setattr(counted, name, array)
         return counted
 
 

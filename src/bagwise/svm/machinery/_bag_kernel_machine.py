@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import Target
+from bagwise.base import Share, Target, problem_key
 from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._precomputed import warn_unless_psd
 from bagwise.svm.machinery._representation import expansion_attributes
-from bagwise.svm.machinery._sharing import Share, problem_key, shared_by
 from bagwise.svm.machinery._trainer import (
     HingeProblem,
     KernelTrainer,
@@ -21,6 +20,7 @@ from bagwise.svm.machinery._trainer import (
     Solution,
     Trainer,
 )
+from bagwise.svm.machinery._warm_start import WarmStart
 
 
 class BagRowMachine(KernelMachine):
@@ -41,7 +41,7 @@ class BagRowMachine(KernelMachine):
         return {"max_iter": self.max_iter, "loss": self._loss}
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `SharingMachine`: a matrix between all bags, and weights of instances."""
+        """See `SharingEstimator`: a matrix between all bags, and weights of instances."""
         return int(8 * (len(bags) ** 2 + bags.n_instances))
 
     def _learn_rows(
@@ -61,7 +61,7 @@ class BagRowMachine(KernelMachine):
     ) -> list[Solution]:
         if (
             self._loss == "squared_hinge"
-            and isinstance(trainer, KernelTrainer)
+            and hasattr(trainer, "gram")
             and (
                 self.kernel == "precomputed"
                 or callable(self.kernel)
@@ -157,12 +157,12 @@ class BagKernelMachine(BagRowMachine):
         if self._has_features:
             factors = self._instance_factors(bags)
             representation = self._represent(bags, bag_weight)
-            assert isinstance(representation.trainer, LinearTrainer)
-            features = weighted_sums(representation.trainer.features, bags.offsets, factors)
+            instances: Any = representation.trainer
+            features = weighted_sums(instances.features, bags.offsets, factors)
             _divide_rows(features, self._norms(bags, kernel, factors))
             rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
             return self._fitted(representation, self._solve_rows(rows, target, cost_weight))
-        share = shared_by(bags, room_for=self)
+        share = self._share(bags, needs_room=True)
         gram, factors = self._pair_sums(bags, kernel, share)
         norm = self._norms(bags, kernel, factors, np.diagonal(gram))
         normalise_set_gram(gram, norm, norm, out=gram)
@@ -172,10 +172,8 @@ class BagKernelMachine(BagRowMachine):
             instance_coef *= factors
         fitted |= expansion_attributes(bags.instances, instance_coef, kernel)
         if share is not None:
-            share.remember(
-                self, matrix=self._whole_sums(share, kernel)[0], of_bags=True, places=share.index,
-                coef=coef / norm, fitted=fitted["dual_coef_"],
-            )  # fmt: skip
+            sums, _ = self._whole_sums(share, kernel)
+            share.remember(fitted["dual_coef_"], sums, share.index, coef / norm, of_bags=True)
         return fitted
 
     def _pair_sums(
@@ -209,9 +207,9 @@ class BagKernelMachine(BagRowMachine):
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Return the coefficient of each bag in each output, and the attributes that follow."""
         self._warn_unless_kernel(gram)
-        trainer = KernelTrainer(gram, len(gram), tol=self.tol, **self._solver)
+        trainer: Trainer = KernelTrainer(gram, len(gram), tol=self.tol, **self._solver)
         if share is not None:
-            trainer = share.started(trainer, problem_key(self))
+            trainer = WarmStart(trainer, share.starts(problem_key(self)))
         solutions = self._solve_rows(trainer, target, cost_weight)
         coef = np.array([s.instance_coef(np.ones(len(gram), np.int64)) for s in solutions])
         return coef, {
@@ -240,8 +238,8 @@ class BagKernelMachine(BagRowMachine):
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         if self.kernel == "precomputed":
             return self._expand(self._one_row_each(bags)) + self.intercept_
-        share = shared_by(bags)
-        sums = None if share is None else share.scores(self, of_bags=True)
+        share = self._share(bags)
+        sums = self._shared_sums(share)
         kernel, squares = self._fitted_kernel(), None
         if share is not None and sums is not None:
             whole, factors = self._whole_sums(share, kernel)
@@ -251,6 +249,11 @@ class BagKernelMachine(BagRowMachine):
             factors, offsets = self._instance_factors(bags), bags.offsets
             sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:], weights=factors)
         return sums / self._norms(bags, kernel, factors, squares)[:, None] + self.intercept_
+
+    def _shared_sums(self, share: Share | None) -> NDArray[np.float64] | None:
+        """Return the sums of bags over the columns of the shared matrix, if they are known."""
+        fitted = getattr(self, "dual_coef_", None)
+        return None if share is None else share.scores(fitted, of_bags=True)
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
         scores = self._expand(bags)

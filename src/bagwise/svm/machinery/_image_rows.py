@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bagwise._threads import checkpoint
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import CachedGram, FeatureRows
-from bagwise.svm.machinery._trainer import LinearTrainer, mean_instances
+from bagwise.svm.machinery._trainer import mean_instances
 
 _BLOCK_ENTRIES = 1 << 22  # of a Gram matrix, looked at in one go
 _ALWAYS = 1000.0  # megabytes for the inner products of the rows that matter, whatever the cache
@@ -79,7 +79,7 @@ def _columns_in_use(matrix: Any) -> tuple[NDArray[np.int64], Any]:
 
 def images_of(trainer: Any, offsets: NDArray[np.int64]) -> Images:
     """Return the images of a trainer; means of bags are among those of a kernel."""
-    if isinstance(trainer, LinearTrainer):
+    if hasattr(trainer, "features"):
         return FeatureImages(trainer.features, mean_instances(trainer.features, offsets))
     if isinstance(trainer.gram, np.ndarray):
         return GramImages(trainer.gram)

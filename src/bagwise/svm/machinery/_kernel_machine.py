@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from bagwise._compat import Interval, StrOptions
@@ -15,15 +16,17 @@ from bagwise.base import (
     BagClassifier,
     BagTags,
     KernelParameters,
+    Share,
     Target,
     expand,
     one_vs_rest,
+    shared_by,
 )
 from bagwise.kernels import FORMULAS
 from bagwise.solvers import Certificate
 from bagwise.svm.machinery._alternation import Alternation, alternate
 from bagwise.svm.machinery._representation import BagMean, Representation, represent
-from bagwise.svm.machinery._sharing import represent_shared, settled_gamma, shared_by
+from bagwise.svm.machinery._shared_gram import represent_shared
 from bagwise.svm.machinery._trainer import Solution, Trainer, constant_solution
 
 
@@ -81,9 +84,6 @@ class KernelMachine(KernelParameters, BagClassifier):
 
     # -------------------------------------------------------------------------------- learning
 
-    def _settled_gamma(self, bags: Bags, bag_weight: NDArray[np.float64] | None) -> float:
-        return settled_gamma(self.gamma, bags, bag_weight)
-
     def _random_generator(self) -> np.random.Generator:
         """Return the source of all that is random in a fit."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -104,7 +104,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
         rng = self._random_generator()
 
-        def make(bags: Bags, cache_bytes: int) -> Representation:
+        def make(bags: Bags, cache_bytes: float) -> Representation:
             return represent(
                 bags,
                 kernel,
@@ -112,19 +112,34 @@ class KernelMachine(KernelParameters, BagClassifier):
                 rank=self.rank,
                 rng=rng,
                 means=means,
-                cache_bytes=cache_bytes,
+                cache_bytes=int(cache_bytes),
                 solver=solver,
                 owner=type(self).__name__,
             )
 
-        share = shared_by(bags)
+        share, cache_bytes = self._share(bags), self.cache_size * 1e6
         if share is None or kernel is None:
-            return make(bags, int(self.cache_size * 1e6))
-        return represent_shared(self, share, kernel, means, solver, make)
+            return make(bags, cache_bytes)
+        has_gram = kernel.name != "linear" and self.approx is None
+        return represent_shared(
+            share, kernel, means, solver, make, cache_bytes=cache_bytes, has_gram=has_gram
+        )
+
+    def _share(self, bags: Bags, *, needs_room: bool = False) -> Share | None:
+        """Return what fits on these bags share.
+
+        None outside a search, with a given matrix, and with a kernel that only one fit knows since
+        `clone` copies it; with ``needs_room`` also if all of it does not fit in memory.
+        """
+        if callable(self.kernel):
+            is_known = clone(self.kernel, safe=False) is self.kernel
+        else:
+            is_known = self.kernel != "precomputed"
+        return shared_by(bags, room_for=self if needs_room else None) if is_known else None
 
     def _shared_bytes(self, bags: Bags) -> int:
-        """See `SharingMachine`: a matrix between all instances and means of bags."""
-        return int(bags.segments[0].dtype.itemsize * (bags.n_instances + len(bags)) ** 2)
+        """See `SharingEstimator`: a matrix between all instances and means of bags."""
+        return int(bags.dtype.itemsize * (bags.n_instances + len(bags)) ** 2)
 
     def _solve_outputs(
         self, trainer: Trainer, target: Target, solve: Callable[[int], Solution]
@@ -175,8 +190,8 @@ class KernelMachine(KernelParameters, BagClassifier):
 
     def _expand(self, bags: Bags) -> NDArray[np.float64]:
         """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
-        share = shared_by(bags)
-        scores = None if share is None else share.scores(self)
+        share = self._share(bags)
+        scores = None if share is None else share.scores(getattr(self, "dual_coef_", None))
         return expand(self, bags.instances) if scores is None else scores
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:

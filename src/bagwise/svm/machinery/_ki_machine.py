@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import checkpoint
 from bagwise.bags import Bags, segment_max, segment_rows
-from bagwise.base import BagTags, Target, one_vs_rest
+from bagwise.base import BagTags, Share, Starts, Target, one_vs_rest, problem_key
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import InstanceKernel, fill_means, point_gram
 from bagwise.solvers import (
@@ -24,9 +24,8 @@ from bagwise.solvers import (
 )
 from bagwise.svm.machinery._kernel_machine import KernelMachine, MaxRuleMachine
 from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
-from bagwise.svm.machinery._representation import expansion_attributes
-from bagwise.svm.machinery._shared_trainers import Starts
-from bagwise.svm.machinery._sharing import Share, problem_key, shared_by
+from bagwise.svm.machinery._representation import BagMean, expansion_attributes
+from bagwise.svm.machinery._shared_gram import points_of, shared_expansion, shared_gram
 from bagwise.svm.machinery._trainer import constant_solution
 
 _STRIP = 256  # rows of a matrix that are copied or multiplied at a time
@@ -166,7 +165,7 @@ class KeyInstanceMachine(MaxRuleMachine):
     ) -> dict[str, Any]:
         self._refuse_large(bags)
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
-        share = None if kernel is None else shared_by(bags)
+        share = self._share(bags)
         gram = self._shared_gram(share, kernel)
         images, given = self._images(bags, kernel, share, gram)
         starts = self._starts(share)
@@ -192,7 +191,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         }
         if share is None or gram is None or kernel is None or kernel.name == "linear":
             return {**fitted, **_expansion(bags, kernel, given, coef)}
-        return {**fitted, **share.expansion(self, gram, coef, kernel)}
+        return {**fitted, **shared_expansion(share, gram, coef, kernel)}
 
     def _refuse_large(self, bags: Bags) -> None:
         n_images = bags.n_instances + (len(bags) if self._uses_means else 0)
@@ -216,7 +215,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         n, bias = bags.n_instances, self._constant()
         given = np.arange(n)
         if share is not None and shared is not None:
-            places = share.images if self._uses_means else share.rows
+            places = points_of(share) if self._uses_means else share.rows
             return _Images(shared, bags.offsets, bias, places), given
         if kernel is not None:
             gram = self._gram(bags, kernel)
@@ -241,8 +240,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         """Return the matrix of all bags of a search; None if there is none to keep."""
         if share is None or kernel is None:
             return None
-        means = "kernel_mean" if self._uses_means else None
-        return share.point_gram(kernel, means, lambda whole: self._gram(whole, kernel))
+        means: BagMean | None = "kernel_mean" if self._uses_means else None
+        return shared_gram(share, kernel, means, lambda whole: self._gram(whole, kernel))
 
     def _starts(self, share: Share | None) -> Starts | None:
         """Return where to find the assignments of earlier fits.

@@ -1,7 +1,7 @@
 """Machines with a penalty on the absolute values of weights: their columns, rows and solutions."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -203,6 +203,8 @@ class OneNormTrainer:
     column_key: NDArray[np.float64]
     linear: bool = False
     tol: float = 1e-6
+
+    keeps_bounds: ClassVar = False  # it starts from a basis
 
     @property
     def n_instances(self) -> int:

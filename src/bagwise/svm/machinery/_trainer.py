@@ -7,7 +7,7 @@ copied (`KernelTrainer`), or on explicit features (`LinearTrainer`).
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -120,6 +120,10 @@ class Trainer(Protocol):
     def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the inner product of every instance with their sum, each times its factor."""
 
+    @property
+    def keeps_bounds(self) -> bool:
+        """Whether a start for other costs is to have the same multipliers at their bounds."""
+
 
 def constant_solution(n_instances: int, sign: float) -> Solution:
     """Return the machine for bags that all have one sign: that sign everywhere."""
@@ -160,6 +164,11 @@ class KernelTrainer:
     max_iter: int = _SOLVER_STEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
     cache_bytes: float = 0.0
+
+    @property
+    def keeps_bounds(self) -> bool:
+        """See `Trainer`."""
+        return self.loss == "hinge"
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
@@ -252,6 +261,8 @@ class LinearTrainer:
     tol: float = 1e-6
     max_iter: int = _SOLVER_SWEEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
+
+    keeps_bounds: ClassVar = False  # the solver itself moves a start to other costs
 
     @property
     def n_instances(self) -> int:

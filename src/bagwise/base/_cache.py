@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
 from threading import Lock
 from typing import Any
@@ -14,11 +14,15 @@ from bagwise.bags import Bags
 
 
 class Cache:
-    """What was made, by key, up to a number of bytes; threads that want the same wait for it."""
+    """What was made, by key, up to a number of bytes; threads that want the same wait for it.
+
+    What was not used for longest goes first. A value that is larger than the limit is not kept.
+    """
 
     def __init__(self, n_bytes: float) -> None:
         self.limit = n_bytes
-        self._values: OrderedDict[Hashable, tuple[Any, int, Any]] = OrderedDict()
+        self.is_open = True
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._making: dict[Hashable, Lock] = {}
         self._lock = Lock()
         self._held = 0
@@ -31,7 +35,7 @@ class Cache:
             self._values.move_to_end(key)
             return self._values[key][0]
 
-    def get(self, key: Hashable, make: Callable[[], Any], drop: Any = None) -> Any:
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the value, made now if it is not there."""
         value = self.find(key)
         if value is not None:
@@ -43,30 +47,43 @@ class Cache:
                 value = self.find(key)
                 if value is None:
                     value = make()
-                    self.put(key, value, drop)
+                    self.put(key, value)
         finally:
             with self._lock:
                 self._making.pop(key, None)
         return value
 
-    def put(self, key: Hashable, value: Any, drop: Any = None) -> None:
+    def put(self, key: Hashable, value: Any) -> None:
         """Keep a value; let go of those not used for longest."""
         size = size_of(value)
         with self._lock:
-            self._held -= self._values.pop(key, (None, 0, None))[1]
-            self._values[key] = (value, size, drop)
+            self._held -= self._values.pop(key, (None, 0))[1]
+            if size > self.limit or not self.is_open:
+                return
+            self._values[key] = value, size
             self._held += size
-            while self._held > self.limit and len(self._values) > 1:
-                _, (old, old_size, old_drop) = self._values.popitem(last=False)
-                self._held -= old_size
-                if old_drop is not None:
-                    old_drop(old)
+            while self._held > self.limit:
+                self._held -= self._values.popitem(last=False)[1][1]
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def close(self) -> None:
+        """Forget everything, and keep nothing from now on."""
         with self._lock:
+            self.is_open = False
             self._values.clear()
             self._held = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """A key that is equal for this very object only; the object lives as long as the key."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
 
 
 def size_of(value: Any) -> int:

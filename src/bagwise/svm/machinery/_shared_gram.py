@@ -1,0 +1,173 @@
+"""The kernel matrix between all instances of a search, and machines on parts of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags import Bags, segment_rows
+from bagwise.base import Share
+from bagwise.kernels import InstanceKernel
+from bagwise.svm.machinery._representation import BagMean, Representation, expansion_attributes
+from bagwise.svm.machinery._trainer import HingeProblem, KernelTrainer, Solution
+from bagwise.svm.machinery._warm_start import WarmStart
+
+
+def shared_gram(
+    share: Share,
+    kernel: InstanceKernel,
+    means: BagMean | None,
+    make: Callable[[Bags], NDArray[Any]],
+) -> NDArray[Any] | None:
+    """Return the kernel matrix between the instances of all bags, and perhaps their means.
+
+    Parameters
+    ----------
+    share : Share
+        The training bags.
+    kernel : InstanceKernel
+        The kernel.
+    means : {"kernel_mean", "mean_instance"} or None
+        Which means of bags are needed.
+    make : callable
+        Takes bags, returns the matrix.
+
+    Returns
+    -------
+    ndarray or None
+        None if the matrix is too large to keep.
+    """
+    whole = share.whole
+    n_points = whole.n_instances + (len(whole) if means else 0)
+    if not share.fits(whole.dtype.itemsize * n_points**2):
+        return None
+    gram: NDArray[Any] = share.of_whole((kernel, means), make)
+    return gram
+
+
+def points_of(share: Share) -> NDArray[np.int64]:
+    """Return the instances of the selection, then the means of its bags, as rows of the matrix."""
+    return np.concatenate([share.rows, share.whole.n_instances + share.index])
+
+
+def shared_expansion(
+    share: Share, gram: NDArray[Any], coef: NDArray[np.float64], kernel: InstanceKernel
+) -> dict[str, Any]:
+    """Return an expansion over the instances selected as attributes, and remember it."""
+    support = np.flatnonzero(coef.any(axis=0))
+    coef = coef[:, support]
+    matrix, starts, stops = share.whole.segments
+    instances = matrix[segment_rows(starts[share.index], stops[share.index])[support]]
+    fitted = expansion_attributes(instances, coef, kernel)
+    share.remember(fitted["dual_coef_"], gram, share.rows[support], coef, of_bags=False)
+    return {"support_": support, **fitted}
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedTrainer:
+    """Some of the bags of a `KernelTrainer`; the others take no part, and the matrix is not copied.
+
+    Parameters
+    ----------
+    trainer : KernelTrainer
+        Where all instances live.
+    rows : ndarray of int of shape (n_instances,)
+        The instances of the selected bags.
+    points : ndarray of int of shape (n_instances + n_bags,)
+        These, then the means of the bags.
+    """
+
+    trainer: KernelTrainer
+    rows: NDArray[np.int64]
+    points: NDArray[np.int64]
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances."""
+        return len(self.rows)
+
+    @property
+    def keeps_bounds(self) -> bool:
+        """See `Trainer`."""
+        return self.trainer.keeps_bounds
+
+    @cached_property
+    def gram(self) -> NDArray[Any]:
+        """The matrix of the selection, for methods that look into it."""
+        points = self.points[self.points < len(self.trainer.gram)]
+        chosen: NDArray[Any] = self.trainer.gram[np.ix_(points, points)]
+        return chosen
+
+    def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
+        """See `Trainer`."""
+        if start is not None:
+            start = replace(start, rows=self._outside(start.rows))
+        solution = self.trainer.solve(self._outside(rows), start)
+        return replace(solution, rows=rows, scores=solution.scores[self.rows])
+
+    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Trainer`."""
+        whole = np.zeros(self.trainer.n_instances)
+        whole[self.rows] = coef
+        return self.trainer.project(whole)[self.rows]
+
+    def _outside(self, rows: HingeProblem) -> HingeProblem:
+        return replace(rows, index=self.points[rows.index])
+
+
+def represent_shared(
+    share: Share,
+    kernel: InstanceKernel,
+    means: BagMean | None,
+    solver: dict[str, Any],
+    make: Callable[[Bags, float], Representation],
+    *,
+    cache_bytes: float,
+    has_gram: bool,
+) -> Representation:
+    """Return where the instances live, with the kernel matrix between the instances of all bags.
+
+    Parameters
+    ----------
+    share : Share
+        The training bags.
+    kernel : InstanceKernel
+        The kernel.
+    means : {"kernel_mean", "mean_instance"} or None
+        Which means of bags are needed.
+    solver : dict
+        Settings of the solver.
+    make : callable
+        Takes bags and the memory for a matrix, returns their representation.
+    cache_bytes : float
+        Memory for a matrix that is not shared.
+    has_gram : bool
+        Whether there is a matrix to share.
+    """
+    whole, gram = share.whole, None
+    starts = share.starts((kernel, means))
+    if has_gram:
+        gram = shared_gram(
+            share, kernel, means, lambda whole: _gram(make(whole, share.work.n_bytes))
+        )
+    if gram is None:
+        alone = make(whole[share.index], cache_bytes)
+        return replace(alone, trainer=WarmStart(alone.trainer, starts))
+    trainer = KernelTrainer(gram, whole.n_instances, **solver)
+    selected = SelectedTrainer(trainer, share.rows, points_of(share))
+    sizes = whole.sizes[share.index]
+
+    def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
+        coef = np.array([solution.instance_coef(sizes) for solution in solutions])
+        return shared_expansion(share, gram, coef, kernel)
+
+    return Representation(WarmStart(selected, starts), attributes)
+
+
+def _gram(representation: Representation) -> NDArray[Any]:
+    assert isinstance(representation.trainer, KernelTrainer)
+    gram: NDArray[Any] = representation.trainer.gram
+    return gram
