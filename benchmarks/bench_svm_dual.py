@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from bagwise.solvers.operators._gram_source import CachedGram
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
@@ -21,7 +22,6 @@ from bagwise._threads import ordered_map
 from bagwise.kernels import InstanceKernel, set_gram
 from bagwise.kernels._instance import tiles
 from bagwise.solvers import solve_svm_dual
-from bagwise.solvers.operators._gram_source import CachedGram
 from bagwise.solvers.svm._svm_dual import rescale_alpha
 
 DATASETS = ("musk1", "elephant", "musk2")

@@ -10,8 +10,7 @@ import bagwise.solvers as solvers
 from bagwise import Bags
 from bagwise.bags import BagSource
 from bagwise.kernels import InstanceKernel
-from bagwise.solvers import Cut, KernelMeans, NuSVMInner
-from bagwise.solvers.operators._gram_source import ArrayGram
+from bagwise.solvers import Cut, FeatureRows, KernelMeans, NuSVMInner
 
 X = np.random.default_rng(0).normal(size=(6, 2))
 GRAM = X @ X.T + np.eye(6)
@@ -23,18 +22,6 @@ HALVES = {"sign": SIGN, "group": np.arange(6) // 2 * 2 + (SIGN > 0), "cap": np.o
 PROBLEM = solvers.AssignmentProblem(
     instances=np.eye(4), cross=np.zeros((4, 1)), fixed=np.eye(1), offsets=np.array([0, 2, 4])
 )
-
-
-class _Images:
-    """Rows of which products are asked for."""
-
-    n = 6
-
-    def gram(self, few):
-        return GRAM[np.ix_(few, few)]
-
-    def combine(self, few, beta):
-        return np.empty(0), GRAM[:, few] @ beta
 
 
 class _Square:
@@ -79,12 +66,10 @@ GOOD = {
     "solve_expansion": {
         "source": MEANS, "Z": X[:2], "sign": SIGN[:3, None], "cost": np.ones((3, 1))
     },
-    "solve_grouped_svm_by_blocks": {"source": ArrayGram(GRAM), **HALVES},
+    "solve_grouped_svm": {"rows": FeatureRows(X), **HALVES},
     "solve_grouped_svm_dual": {"gram": GRAM, **HALVES},
-    "solve_grouped_svm_on_images": {"images": _Images(), **HALVES},
     "solve_k_means": {"source": SOURCE, "start": X[:2]},
     "solve_k_medoids": {"distance": np.abs(X[:, :1] - X[:, 0]), "n_clusters": 2},
-    "solve_linear_grouped_svm": {"instances": X, **HALVES},
     "solve_linear_svm": {"instances": X, "sign": SIGN, "cost": 1.0},
     "solve_one_norm_svm": {"A": X, "sign": SIGN, "cost": 1.0},
     "solve_qp": {"P": np.eye(2), "q": [1.0, 1.0], "A_ub": np.eye(2), "b_ub": [1.0, 1.0]},
@@ -193,5 +178,5 @@ def test_planes_to_start_from_are_checked(slope, offset):
 
 def test_groups_of_no_rows_are_refused():
     nothing = {"sign": np.zeros(0), "group": np.zeros(0, int), "cap": 1.0}
-    with pytest.raises(ValueError, match="solve_linear_grouped_svm needs at least one row"):
-        solvers.solve_linear_grouped_svm(np.zeros((0, 2)), **nothing)
+    with pytest.raises(ValueError, match="solve_grouped_svm needs at least one row"):
+        solvers.solve_grouped_svm(FeatureRows(np.zeros((0, 2))), **nothing)

@@ -10,7 +10,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from bagwise import Bags
 from bagwise.svm import MICA
-from bagwise.svm.machinery._one_norm_trainer import SelectedColumns, StoredColumns
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags
 
@@ -262,22 +261,3 @@ def test_bad_parameters(params):
 
 def test_has_no_low_rank_map():
     assert not {"approx", "rank"} & MICA().get_params().keys()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_part_of_a_matrix_that_is_not_copied(dtype):
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(12, 3)).astype(dtype)
-    gram, index = points @ points.T, rng.permutation(12)[:7]
-    gram = np.tril(gram) + np.tril(gram, -1).T
-    part = gram[np.ix_(index, index)]
-    selected, copied = SelectedColumns(gram, index), StoredColumns(part, part)
-    assert np.shares_memory(selected.rows.matrix, gram)
-    assert selected.shape == copied.shape == (7, 7)
-    some = np.array([5, 0, 3])
-    np.testing.assert_array_equal(selected.take(some), part[:, some])
-    coef = np.where(rng.random(7) < 0.5, rng.normal(size=7), 0.0)
-    for multiply in (selected.combine, selected.dot, copied.combine, copied.dot):
-        np.testing.assert_allclose(
-            multiply(coef), part.astype(float) @ coef, rtol=1e-12, atol=1e-12
-        )

@@ -13,11 +13,10 @@ from bagwise import Bags, load, save
 from bagwise.exceptions import MemoryLimitError
 from bagwise.model_selection import BagGridSearchCV
 from bagwise.preprocessing import InstanceTransformer
-from bagwise.solvers import majorize_minimize, solve_qp
+from bagwise.solvers import FeatureRows, StackedRows, majorize_minimize, solve_qp
 from bagwise.svm import MIKernelSVM, RegSVM
 from bagwise.svm._reg_svm import ConsistencyProblem
-from bagwise.svm.machinery._image_rows import FeatureImages
-from bagwise.svm.machinery._trainer import mean_instances
+from bagwise.svm.machinery._points import mean_instances
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scaled_bags
 
@@ -198,8 +197,9 @@ def problem_of(bags, y, normalization, consistency=0.5):
     factors = np.ones(len(X) + len(bags))
     if normalization == "feature_space":
         factors = 1.0 / np.linalg.norm(np.vstack([X, means]), axis=1)
+    points = StackedRows([FeatureRows(X), FeatureRows(means)])
     return ConsistencyProblem(
-        FeatureImages(X, means), factors, offsets, 2.0 * y - 1.0, np.full(len(y), 2.0),
+        points, factors, offsets, 2.0 * y - 1.0, np.full(len(y), 2.0),
         consistency, tol=1e-8, max_iter=200, cache_size=1.0,
     )  # fmt: skip
 
@@ -267,7 +267,7 @@ def test_linear_features_and_a_linear_kernel_matrix_agree(normalization):
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 @pytest.mark.parametrize("other", [{"cache_size": 0.001}, {"approx": "cholesky", "rank": 1000}])
 def test_other_ways_to_the_same_kernel(other, normalization, monkeypatch):
-    monkeypatch.setattr("bagwise.svm.machinery._image_rows._BLOCK_ENTRIES", 500)
+    monkeypatch.setattr("bagwise.solvers.operators._row_operator._STRIP_ENTRIES", 500)
     bags, y = make_toy_bags(24, kind="close")
     settings = {"consistency": 0.5, "gamma": 0.2, "normalization": normalization, "tol": 1e-8}
     expected = RegSVM(2.0, **settings).fit(bags, y)
@@ -347,7 +347,7 @@ def test_a_given_kernel_has_no_norms_of_new_bags():
 
 def test_too_many_rows_are_refused_before_memory_is_short(monkeypatch):
     bags, y = make_toy_bags(30)
-    monkeypatch.setattr("bagwise.svm.machinery._image_rows._ALWAYS", 0.005)
+    monkeypatch.setattr("bagwise.svm._reg_svm._ALWAYS", 0.005)
     RegSVM(cache_size=1.0).fit(bags, y)
     with pytest.raises(MemoryLimitError, match=r"RegSVM needs .* rows .*Raise cache_size"):
         RegSVM(cache_size=0.004).fit(bags, y)

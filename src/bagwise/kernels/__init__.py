@@ -22,7 +22,6 @@ from bagwise.kernels._gradient import (
     weighted_rows,
 )
 from bagwise.kernels._graph import BagGraphs, bag_edges, clique_weights, graph_gram, graph_norms
-from bagwise.kernels._images import PointGram, fill_means, point_gram
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._landmark_maps import (
     LandmarkMap,
@@ -31,6 +30,7 @@ from bagwise.kernels._landmark_maps import (
     pivoted_cholesky,
 )
 from bagwise.kernels._metrics import InstanceMetric
+from bagwise.kernels._points import fill_means, point_gram
 from bagwise.kernels._set import normalise_set_gram, set_gram, set_self
 from bagwise.kernels._statistic import bag_statistics
 
@@ -44,7 +44,6 @@ __all__ = [
     "InstanceKernel",
     "InstanceMetric",
     "LandmarkMap",
-    "PointGram",
     "bag_edges",
     "bag_statistics",
     "check_differentiable",

@@ -39,9 +39,9 @@ def check_tol(solver: str, tol: float, name: str = "tol") -> None:
         raise ValueError(msg)
 
 
-def not_finite(solver: str) -> str:
-    """Return what to say of a Gram matrix with NaN or infinity."""
-    return f"{solver}: gram must hold finite numbers only. Got NaN or infinity."
+def not_finite(solver: str, name: str = "gram") -> str:
+    """Return what to say of a Gram matrix, or of other rows, with NaN or infinity."""
+    return f"{solver}: {name} must hold finite numbers only. Got NaN or infinity."
 
 
 def check_at_least(solver: str, name: str, value: float, least: int) -> None:

@@ -1,5 +1,6 @@
 """MICA: a 1-norm machine in which a point of each positive bag stands for it."""
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -10,20 +11,26 @@ from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Share, Target, documented
 from bagwise.kernels import InstanceKernel
-from bagwise.solvers import instance_keys, scaled_keys
+from bagwise.solvers import (
+    DenseGram,
+    EmpiricalMap,
+    FeatureOperator,
+    FeatureRows,
+    KernelRows,
+    instance_keys,
+    scaled_keys,
+)
 from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._one_norm_trainer import (
-    Columns,
-    ComputedColumns,
     OneNormTrainer,
-    SelectedColumns,
-    StoredColumns,
 )
+from bagwise.svm.machinery._points import kernel_points
 from bagwise.svm.machinery._precomputed import given_square
+from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import shared_expansion, shared_gram
-from bagwise.svm.machinery._trainer import Solution, Trainer
+from bagwise.svm.machinery._trainer import Trainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
@@ -180,20 +187,20 @@ class MICA(MaxRuleMachine):
         share, gram = None, None
         if self.kernel == "precomputed":
             matrix, given = given_square(bags, type(self).__name__)
-            columns: Columns = _stored_kernel(matrix)
+            features = _given_kernel(matrix)
             row_key = scaled_keys(matrix @ np.repeat(bag_weight, bags.sizes))
         else:
             kernel = self._resolve_kernel(bags, bag_weight)
             share = self._share(bags)
-            columns, gram = self._weighted_columns(instances, kernel, share)
+            features, gram = self._weighted_features(bags, instances, kernel, share)
             row_key = instance_keys(instances)
         linear = kernel is not None and kernel.name == "linear"
         trainer: Trainer = OneNormTrainer(
-            columns,
+            features,
             bags.offsets,
             row_key=row_key,
             column_key=np.linspace(0.0, 1.0, bags.n_features) if linear else row_key,
-            linear=linear,
+            is_kernel=not linear,
             tol=min(self.tol, _GAP),
         )
         if share is not None:
@@ -209,7 +216,7 @@ class MICA(MaxRuleMachine):
                 shared_slack=False,
             ),
         )
-        weights = _weights(solutions, columns.shape[1])
+        weights = _weights(solutions, features.d)
         fitted = self._fitted_parts(solutions)
         if linear:
             return {**fitted, "coef_": weights}
@@ -222,24 +229,26 @@ class MICA(MaxRuleMachine):
             return {**fitted, "dual_coef_": np.ascontiguousarray(weights[:, support])}
         return {**fitted, **expansion_attributes(instances, weights, kernel)}
 
-    def _weighted_columns(
-        self, instances: Any, kernel: InstanceKernel, share: Share | None
-    ) -> tuple[Columns, NDArray[Any] | None]:
+    def _weighted_features(
+        self, bags: Bags, instances: Any, kernel: InstanceKernel, share: Share | None
+    ) -> tuple[FeatureOperator, NDArray[Any] | None]:
         """Return what has weights: features, or a kernel with all instances.
 
         Then the kernel matrix of which it is a part, if that is shared.
         """
         if kernel.name == "linear":
-            return StoredColumns(instances), None
+            return FeatureRows(instances), None
         if share is not None:
             shared = shared_gram(share, kernel, None, lambda whole: kernel.gram(whole.instances))
             if shared is not None:
-                return SelectedColumns(shared, share.rows), shared
-        size = instances.shape[0] ** 2 * (4 if instances.dtype == np.float32 else 8)
-        if size > self.cache_size * 1e6:
-            return ComputedColumns(kernel, instances), None
-        gram = kernel.gram(instances)
-        return StoredColumns(gram, gram), None
+                return EmpiricalMap(DenseGram(shared).take(share.rows)), shared
+        rows = kernel_points(
+            instances, bags.offsets, kernel,
+            means=None, max_bytes=1e6 * self.cache_size, owner=type(self).__name__,
+        )  # fmt: skip
+        if isinstance(rows, KernelRows):  # prices must agree with columns to rounding
+            rows = replace(rows, is_double=True)
+        return EmpiricalMap(rows), None
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, order_tolerance=1e-6)
@@ -253,13 +262,14 @@ class _OneNormProblem(KeyInstanceProblem):
         return float(np.abs(x.weights).sum()) + self.loss(x.scores)
 
 
-def _stored_kernel(matrix: NDArray[Any]) -> StoredColumns:
-    """Return a kernel matrix that need not be symmetric."""
-    symmetric = np.array_equal(matrix, matrix.T)
-    return StoredColumns(matrix, matrix if symmetric else np.ascontiguousarray(matrix.T))
+def _given_kernel(matrix: NDArray[Any]) -> FeatureOperator:
+    """Return a kernel matrix, which need not be symmetric, as features."""
+    if np.array_equal(matrix, matrix.T):
+        return EmpiricalMap(DenseGram(matrix))
+    return FeatureRows(matrix)
 
 
-def _weights(solutions: list[Solution], n_columns: int) -> NDArray[np.float64]:
-    """Return the weights of columns; a constant machine has none."""
-    zero = np.zeros(n_columns)
+def _weights(solutions: list[Solution], n_features: int) -> NDArray[np.float64]:
+    """Return the weights of features; a constant machine has none."""
+    zero = np.zeros(n_features)
     return np.array([zero if s.weights is None else s.weights for s in solutions])

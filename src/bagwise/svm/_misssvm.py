@@ -12,8 +12,9 @@ from bagwise.bags import Bags, segment_argmax, segment_max
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._smil_loss import Sides, signs, unsure
-from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
+from bagwise.svm.machinery._trainer import Trainer
 
 
 @documented

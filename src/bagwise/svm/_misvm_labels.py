@@ -11,7 +11,8 @@ from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
-from bagwise.svm.machinery._trainer import HingeProblem, Trainer
+from bagwise.svm.machinery._problem import HingeProblem
+from bagwise.svm.machinery._trainer import Trainer
 
 
 @documented

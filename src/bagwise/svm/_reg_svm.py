@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
 from bagwise.base import BagTags, Target, documented
-from bagwise.solvers import Certificate, majorize_minimize, solve_grouped_svm_on_images
+from bagwise.exceptions import MemoryLimitError
+from bagwise.solvers import (
+    Certificate,
+    RowOperator,
+    SumRows,
+    majorize_minimize,
+    solve_grouped_svm,
+)
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
-from bagwise.svm.machinery._image_rows import CombinedRows, Images, images_of
-from bagwise.svm.machinery._trainer import HingeProblem, Solution
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 
+_ALWAYS = 1000.0  # megabytes for the inner products of the rows that matter, whatever the cache
 _TIE = 10.0  # times tol: differences of scores that mean nothing
 
 
@@ -178,15 +185,15 @@ class RegSVM(BagKernelMachine):
             )
             raise ValueError(msg)
         representation = self._represent(bags, bag_weight, means="kernel_mean")
-        factors = self._image_factors(bags, bag_weight)
+        scale = self._point_scale(bags, bag_weight)
         seeds = np.zeros(target.n_outputs, np.int64)
         if self.n_init > 1 and not self._averages:
             seeds = self._random_generator().integers(2**31, size=target.n_outputs)
 
         def solve(output: int) -> Solution:
             problem = ConsistencyProblem(
-                images_of(representation.trainer, bags.offsets),
-                factors,
+                representation.trainer.points,
+                scale,
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
@@ -205,8 +212,8 @@ class RegSVM(BagKernelMachine):
             representation, self._solve_outputs(representation.trainer, target, solve)
         )
 
-    def _image_factors(self, bags: Bags, bag_weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what makes instances, and means of bags behind them, the images of the method."""
+    def _point_scale(self, bags: Bags, bag_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what instances, and means of bags behind them, are multiplied by."""
         if self._averages:
             return np.ones(bags.n_instances + len(bags))
         kernel = self._resolve_kernel(bags, bag_weight)
@@ -252,7 +259,7 @@ class Point:
         The constant in them.
     squared_norm : float
         ``|w|^2``.
-    coef : ndarray of shape (n_images,)
+    coef : ndarray of shape (n_points,)
         ``w`` as a sum of instances and means of bags.
     weights : ndarray of shape (n_features,) or None
         ``w`` itself, where there are features.
@@ -289,9 +296,9 @@ class ConsistencyProblem:
 
     Parameters
     ----------
-    images : Images
-        Where instances and means of bags live.
-    factors : ndarray of shape (n_instances + n_bags,)
+    points : RowOperator
+        Instances, and means of bags behind them.
+    scale : ndarray of shape (n_instances + n_bags,)
         What they are to be multiplied by.
     offsets : ndarray of int of shape (n_bags + 1,)
         Where the bags begin, and where the last one ends.
@@ -304,13 +311,13 @@ class ConsistencyProblem:
     max_iter : int
         Most rounds of both.
     cache_size : float
-        Megabytes, as in `CombinedRows`.
+        Megabytes for the inner products of the rows that matter; 1000 are always there.
     """
 
     def __init__(
         self,
-        images: Images,
-        factors: NDArray[np.float64],
+        points: RowOperator,
+        scale: NDArray[np.float64],
         offsets: NDArray[np.int64],
         sign: NDArray[np.float64],
         cost: NDArray[np.float64],
@@ -320,13 +327,13 @@ class ConsistencyProblem:
         max_iter: int,
         cache_size: float,
     ) -> None:
-        self.images, self.cache_size = images, cache_size
+        self.points, self.cache_size = points, cache_size
         self.tol, self.max_iter = tol, max_iter
         self.starts, self.stops = offsets[:-1], offsets[1:]
         self.m, self.n = len(sign), int(offsets[-1])
         self.sign, self.cost, self.strain_cost = sign, cost, consistency * cost
         self.bag_of = np.repeat(np.arange(self.m), np.diff(offsets))
-        scaled = sp.diags_array(factors, format="csr")
+        scaled = sp.diags_array(scale, format="csr")
         bags = scaled[self.n :]
         self.rows = sp.vstack([bags, scaled[: self.n] - bags[self.bag_of]], format="csr")
 
@@ -403,18 +410,25 @@ class ConsistencyProblem:
             group = np.concatenate([group, m + np.arange(m)])
             sign = np.concatenate([sign, np.ones(m)])
         is_bag = np.arange(len(sign)) < m
-        images = CombinedRows(self.images, matrix, self.cache_size, RegSVM.__name__)
-        result = solve_grouped_svm_on_images(
-            images,
-            sign,
-            group,
-            np.concatenate([self.cost, self.strain_cost]),
-            target=is_bag,
-            intercept=is_bag,
-            alpha0=None if start is None else self._started(keys, start),
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        rows = SumRows(self.points, matrix, max_bytes=1e6 * max(self.cache_size, _ALWAYS))
+        try:
+            result = solve_grouped_svm(
+                rows,
+                sign,
+                group,
+                np.concatenate([self.cost, self.strain_cost]),
+                target=is_bag,
+                intercept=is_bag,
+                alpha0=None if start is None else self._started(keys, start),
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+        except MemoryLimitError as error:
+            msg = (
+                f"RegSVM needs the inner products of the rows that matter at once. {error} Raise "
+                f"cache_size, or learn from fewer bags. Got cache_size={self.cache_size:g}."
+            )
+            raise MemoryLimitError(msg) from error
         beta = sign * result.x
         bags = result.decision[:m]
         return Point(

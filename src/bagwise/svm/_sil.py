@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
-from bagwise.svm.machinery._trainer import HingeProblem, Solution
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 
 @documented

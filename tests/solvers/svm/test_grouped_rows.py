@@ -5,11 +5,12 @@ import pytest
 from scipy import sparse
 
 from bagwise.solvers import (
-    solve_grouped_svm_by_blocks,
-    solve_linear_grouped_svm,
+    FeatureRows,
+    solve_grouped_svm,
     solve_linear_svm,
     solve_qp,
 )
+from solvers.blocks import BlockRows
 
 
 def problem(seed, n=60, d=4, n_groups=12):
@@ -38,7 +39,7 @@ def by_interior_points(X, sign, group, cap, target, intercept_mask=None):
 @pytest.mark.parametrize("seed", range(6))
 def test_equals_the_primal_with_one_slack_per_group(seed):
     data = problem(seed)
-    result = solve_linear_grouped_svm(data[0], *data[1:4], target=data[4], tol=1e-8)
+    result = solve_grouped_svm(FeatureRows(data[0]), *data[1:4], target=data[4], tol=1e-8)
     expected = by_interior_points(*data)
     assert result.converged
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
@@ -50,7 +51,9 @@ def test_equals_the_primal_with_one_slack_per_group(seed):
 def test_groups_of_one_are_an_ordinary_machine():
     X, sign, _, _, target = problem(3)
     cost = np.random.default_rng(0).uniform(0.1, 2.0, len(sign))
-    result = solve_linear_grouped_svm(X, sign, np.arange(len(sign)), cost, target=target, tol=1e-9)
+    result = solve_grouped_svm(
+        FeatureRows(X), sign, np.arange(len(sign)), cost, target=target, tol=1e-9
+    )
     expected = solve_linear_svm(X, sign, cost, target=target, tol=1e-9)
     assert result.objective == pytest.approx(expected.objective, rel=1e-8)
     np.testing.assert_allclose(result.coef, expected.coef, atol=1e-6)
@@ -58,12 +61,12 @@ def test_groups_of_one_are_an_ordinary_machine():
 
 def test_rows_of_a_larger_sparse_matrix_and_a_start():
     X, sign, group, cap, target = problem(4)
-    plain = solve_linear_grouped_svm(X, sign, group, cap, target=target, tol=1e-9)
+    plain = solve_grouped_svm(FeatureRows(X), sign, group, cap, target=target, tol=1e-9)
     order = np.random.default_rng(1).permutation(len(X))
     larger = sparse.csr_array(np.vstack([X[order], np.full((3, X.shape[1]), 99.0)]))
     rows = np.argsort(order)
-    again = solve_linear_grouped_svm(
-        larger, sign, group, cap, target=target, rows=rows, alpha0=plain.x, tol=1e-9
+    again = solve_grouped_svm(
+        FeatureRows(larger, rows), sign, group, cap, target=target, alpha0=plain.x, tol=1e-9
     )
     assert again.objective == pytest.approx(plain.objective, rel=1e-8)
     assert again.n_iter <= plain.n_iter
@@ -73,7 +76,7 @@ def test_rows_of_a_larger_sparse_matrix_and_a_start():
 def test_a_group_of_cost_zero_takes_no_part():
     X, sign, group, cap, target = problem(5)
     cap = np.where(np.arange(len(cap)) == 5, 0.0, cap)
-    result = solve_linear_grouped_svm(X, sign, group, cap, target=target, tol=1e-9)
+    result = solve_grouped_svm(FeatureRows(X), sign, group, cap, target=target, tol=1e-9)
     kept = group != 5
     expected = by_interior_points(X[kept], sign[kept], group[kept], cap, target[kept])
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
@@ -88,21 +91,21 @@ def test_rows_need_not_feel_the_intercept(seed):
     sign = np.where(intercept_mask, sign, rng.choice([-1.0, 1.0], len(sign)))
     target = np.where(intercept_mask | (group == 8), target, -0.1 * (group % 2))
     settings = {"target": target, "intercept": intercept_mask, "tol": 1e-8}
-    result = solve_linear_grouped_svm(X, sign, group, cap, **settings)
+    result = solve_grouped_svm(FeatureRows(X), sign, group, cap, **settings)
     expected = by_interior_points(X, sign, group, cap, target, intercept_mask)
     assert result.converged
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
     assert 0 <= result.gap + 1e-9 < 1e-5 * max(1.0, result.objective)
     np.testing.assert_allclose(result.coef, expected.x[: X.shape[1]], atol=1e-4)
     np.testing.assert_allclose(result.decision, X @ result.coef + result.intercept * intercept_mask)
-    blocks = solve_grouped_svm_by_blocks(Products(X), sign, group, cap, **settings)
+    blocks = solve_grouped_svm(BlockRows(X @ X.T), sign, group, cap, **settings)
     assert blocks.objective == pytest.approx(result.objective, rel=1e-7)
 
 
 def test_rows_that_ask_for_nothing_have_nothing_to_say():
     X, sign, group, cap, _ = problem(0)
-    result = solve_linear_grouped_svm(
-        X, sign, group, cap, target=-1.0, intercept=np.zeros(len(X)), tol=1e-8
+    result = solve_grouped_svm(
+        FeatureRows(X), sign, group, cap, target=-1.0, intercept=np.zeros(len(X)), tol=1e-8
     )
     assert result.converged
     assert result.objective == 0.0
@@ -116,7 +119,7 @@ def test_a_large_group_does_not_take_a_round_for_each_row():
     X = np.vstack([X, [[0.0, 3.0]]])
     sign = np.append(np.full(400, -1.0), 1.0)
     group = np.append(np.zeros(400, int), 1)
-    result = solve_linear_grouped_svm(X, sign, group, [50.0, 50.0], tol=1e-9)
+    result = solve_grouped_svm(FeatureRows(X), sign, group, [50.0, 50.0], tol=1e-9)
     expected = by_interior_points(X, sign, group, np.array([50.0, 50.0]), np.ones(401))
     assert result.converged
     assert result.n_iter < 12
@@ -125,28 +128,15 @@ def test_a_large_group_does_not_take_a_round_for_each_row():
 
 def test_only_so_many_rounds():
     X, sign, group, cap, target = problem(1)
-    result = solve_linear_grouped_svm(X, sign, group, cap, target=target, max_iter=1)
+    result = solve_grouped_svm(FeatureRows(X), sign, group, cap, target=target, max_iter=1)
     assert not result.converged
     assert result.n_iter == 1
-
-
-class Products:
-    """A Gram matrix that is computed when asked for."""
-
-    def __init__(self, X):
-        self.X, self.shape, self.dtype = X, (len(X), len(X)), X.dtype
-
-    def diagonal(self):
-        return (self.X**2).sum(axis=1)
-
-    def block(self, rows, columns=None):
-        return self.X[rows] @ (self.X if columns is None else self.X[columns]).T
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_blocks_of_a_gram_matrix_serve_as_well(seed):
     data = problem(seed)
-    result = solve_grouped_svm_by_blocks(Products(data[0]), *data[1:4], target=data[4], tol=1e-8)
-    expected = solve_linear_grouped_svm(data[0], *data[1:4], target=data[4], tol=1e-8)
+    result = solve_grouped_svm(BlockRows(data[0] @ data[0].T), *data[1:4], target=data[4], tol=1e-8)
+    expected = solve_grouped_svm(FeatureRows(data[0]), *data[1:4], target=data[4], tol=1e-8)
     assert result.objective == pytest.approx(expected.objective, rel=1e-7)
     np.testing.assert_allclose(result.decision, expected.decision, atol=1e-5)

@@ -257,10 +257,10 @@ class _Hidden:
     """A matrix that notes which of its columns were looked at."""
 
     def __init__(self, A):
-        self.A, self.shape, self.seen = A, A.shape, set()
+        self.A, (self.n, self.d), self.seen = A, A.shape, set()
 
-    def price(self, vector):
-        return self.A.T @ vector
+    def combine(self, coef):
+        return self.A.T @ coef
 
     def columns(self, index):
         self.seen.update(index.tolist())

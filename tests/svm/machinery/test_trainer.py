@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bagwise.kernels import InstanceKernel, PointGram, point_gram
-from bagwise.svm.machinery._trainer import (
-    HingeProblem,
-    KernelTrainer,
-    LinearTrainer,
-    constant_solution,
-)
+from bagwise.kernels import InstanceKernel, point_gram
+from bagwise.solvers import DenseGram, KernelRows
+from bagwise.svm.machinery._problem import HingeProblem, constant_solution
+from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer
 
 SIZES = np.random.default_rng(5).integers(1, 6, size=12)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
@@ -27,9 +24,9 @@ def instances():
 
 
 def trainers(X):
-    source = PointGram.of(KERNEL, X, OFFSETS, means=True)
+    source = KernelRows.of(KERNEL, X, OFFSETS, means=True)
     return {
-        "gram": KernelTrainer(point_gram(KERNEL, X, OFFSETS, means=True), N, tol=1e-10),
+        "gram": KernelTrainer(DenseGram(point_gram(KERNEL, X, OFFSETS, means=True)), N, tol=1e-10),
         "source": KernelTrainer(source, N, tol=1e-10, cache_bytes=2000),
         "dense": LinearTrainer(X, OFFSETS, tol=1e-10),
         "csr": LinearTrainer(sparse.csr_array(X), OFFSETS, tol=1e-10),
@@ -54,14 +51,14 @@ def rows_of(kind):
     return HingeProblem(index, sign, cost, target)
 
 
-def images(X):
+def points(X):
     means = np.array([X[a:b].mean(axis=0) for a, b in pairwise(OFFSETS)])
     return np.vstack([X, means])
 
 
 def objective(X, rows, solution):
     """Return the objective of `HingeProblem` from the scores alone."""
-    scores = images(X) @ solution_weights(X, solution) + solution.intercept
+    scores = points(X) @ solution_weights(X, solution) + solution.intercept
     hinge = np.maximum(rows.target - rows.sign * scores[rows.index], 0.0)
     return 0.5 * solution_weights(X, solution) @ solution_weights(X, solution) + rows.cost @ hinge
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._threads import checkpoint, slice_length
+from bagwise.solvers.operators import RowOperator
 
 _MOST_ENUMERATED = 4096
 _MOST_SWEEPS = 200
@@ -35,6 +36,21 @@ class AssignmentProblem:
     cross: NDArray[np.float64]
     fixed: NDArray[np.float64]
     offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        rows: RowOperator,
+        chosen: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        fixed: NDArray[np.int64],
+    ) -> "AssignmentProblem":
+        """Return the problem on rows: those to choose from, bag after bag, and the fixed ones."""
+
+        def block(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+            return rows.block(left, right, np.empty((len(left), len(right))))
+
+        return cls(block(chosen, chosen), block(chosen, fixed), block(fixed, fixed), offsets)
 
     def __post_init__(self) -> None:
         offsets = np.array(self.offsets, np.int64)

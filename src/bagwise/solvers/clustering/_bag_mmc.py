@@ -102,7 +102,7 @@ def solve_bag_mmc(
     started = perf_counter()
     name = "solve_bag_mmc"
     check_limits(name, tol, max_iter)
-    matrix = FeatureRows(instances, rows, owner=name)
+    matrix = FeatureRows.of(instances, rows, owner=name)
     problem = MarginProblem.checked(name, matrix, cluster, n_clusters, C, balance, direction)
     start = np.zeros(matrix.n)
     if alpha0 is not None:

@@ -58,7 +58,7 @@ def solve_bag_mmc_by_cuts(
     name = "solve_bag_mmc_by_cuts"
     check_limits(name, tol, max_iter, least=1)
     check_tol(name, eps, "eps")
-    matrix = FeatureRows(instances, rows, owner=name)
+    matrix = FeatureRows.of(instances, rows, owner=name)
     if not np.isfinite(matrix.square_norms().sum()):
         raise ValueError(matrix.not_finite())
     checked = MarginProblem.checked(name, matrix, cluster, n_clusters, C, balance, direction)

@@ -1,4 +1,4 @@
-"""Rows of a shared matrix, dense or sparse: products with few passes and no copies."""
+"""Rows known by their features, dense or sparse: products with few passes and no copies."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,10 +8,25 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._threads import checkpoint, short_slices, slice_length
+from bagwise.solvers.operators._row_operator import RowOperator, written
 
 
-class FeatureRows:
-    """Some rows of a shared dense or CSR matrix, read but never copied as a whole."""
+class FeatureRows(RowOperator):
+    """Some rows of a shared dense or CSR matrix, read but never copied as a whole.
+
+    Beside inner products (the linear kernel) it offers what needs features: sums of rows as weights
+    (`combine`), products of all rows with such weights (`dot`), the `curvature` of Newton steps.
+
+    Parameters
+    ----------
+    matrix : array or CSR matrix of shape (m, d)
+        The matrix that holds the rows, in single or double precision; not copied if its rows are
+        contiguous.
+    rows : array-like of int of shape (n,), optional
+        Which of its rows; all by default.
+    owner : str
+        Who asks, for messages.
+    """
 
     def __init__(
         self, matrix: Any, rows: ArrayLike | None = None, *, owner: str = "FeatureRows"
@@ -37,19 +52,78 @@ class FeatureRows:
             self.parts, self.width = (matrix,), max(1.0, float(matrix.shape[1]))
         self.matrix, self.is_sparse, self.d = matrix, sp.issparse(matrix), int(matrix.shape[1])
         self.rows = _checked_index(owner, rows, int(matrix.shape[0]))
-        self.n = len(self.rows)
+        self.is_whole = rows is None
         self.row_seconds = 2e-9 * self.width  # that a compiled loop takes for a row
+
+    @classmethod
+    def of(cls, instances: Any, rows: ArrayLike | None = None, *, owner: str) -> "FeatureRows":
+        """Return some rows of a matrix, or of rows with features."""
+        if not isinstance(instances, FeatureRows):
+            return cls(instances, rows, owner=owner)
+        if rows is None:
+            return instances
+        return instances.take(_checked_index(owner, rows, instances.n))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Precision of the inner products: sums are in double precision."""
+        return np.dtype(np.float64)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return the squared norm of each row."""
+        return self.square_norms()
+
+    def block(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64] | None = None,
+        out: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """Return the inner products of some rows with some others or all."""
+        if columns is rows:
+            values = self.take(rows).gram()
+        else:
+            others = np.arange(self.n) if columns is None else columns
+            values = cross_products(self.features(rows), self.features(others))
+        return written(values, out)
+
+    def products(
+        self,
+        rows: NDArray[np.int64],
+        coef: NDArray[np.float64],
+        columns: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the inner products of a sum of rows with some rows or all."""
+        others = self if columns is None else self.take(columns)
+        return others.dot(self.weights(rows, coef))
+
+    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a sum of rows itself."""
+        return self.take(rows).combine(coef)
+
+    def features(self, rows: NDArray[np.int64]) -> Any:
+        """Return some rows as a matrix, in its precision."""
+        return self.matrix[self.rows[rows]]
+
+    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+        """Return some features of all rows, in the precision of the matrix."""
+        block: Any = self.matrix[:, index] if self.is_whole else self.matrix[self.rows][:, index]
+        return np.asarray(block.toarray() if self.is_sparse else block)
 
     def not_finite(self) -> str:
         """Return what to say if the rows hold NaN or infinity."""
         return f"{self.owner}: instances must hold finite numbers only. Got NaN or infinity."
 
-    def take(self, positions: NDArray[np.int64]) -> "FeatureRows":
-        """Return the rows at some positions among these rows."""
+    def take(self, rows: NDArray[np.int64]) -> "FeatureRows":
+        """Return some of these rows."""
         out = object.__new__(FeatureRows)
         out.__dict__.update(self.__dict__)
-        out.rows = self.rows[positions]
-        out.n = len(out.rows)
+        out.rows, out.is_whole = self.rows[rows], False
         return out
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,6 +197,12 @@ class FeatureRows:
     def slices(self) -> Iterator[slice]:
         """Cut the rows into pieces that compiled loops walk in a moment."""
         return short_slices(self.n, self.row_seconds)
+
+
+def cross_products(left: Any, right: Any) -> NDArray[np.float64]:
+    """Return the inner products of the rows of two matrices, both dense or both sparse."""
+    values = left.astype(np.float64) @ right.astype(np.float64).T
+    return np.asarray(values.toarray() if sp.issparse(values) else values)
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:

@@ -52,7 +52,7 @@ class BlockGram:
 
     def some(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the inner products of some rows, which must be in order."""
-        from bagwise.solvers.svm._nu_svm_kernels import gather
+        from bagwise.solvers.operators._gram_kernels import gather
 
         p = len(self.head)
         k = int(np.searchsorted(rows, p))
@@ -144,7 +144,7 @@ class TiledCholesky:
     def factorise(
         self, gram: NDArray[Any], diagonal: NDArray[np.float64], rows: NDArray[np.int64]
     ) -> bool:
-        from bagwise.solvers.svm._nu_svm_kernels import gather
+        from bagwise.solvers.operators._gram_kernels import gather
 
         ends = [min(start + _TILE, len(rows)) for start in self.starts]
         self.panels = [
@@ -275,7 +275,7 @@ class Systems:
 
     def borders(self, added: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the inverse of the factor times the columns that add rows and take rows."""
-        from bagwise.solvers.svm._nu_svm_kernels import gather
+        from bagwise.solvers.operators._gram_kernels import gather
 
         assert self.factor is not None
         add = np.array([row for row in added.tolist() if row not in self.place], np.int64)

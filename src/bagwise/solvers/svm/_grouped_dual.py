@@ -5,7 +5,7 @@ are full. They run on a small copy of the Gram matrix that holds the rows in que
 steps on the free rows make the answer exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -33,10 +33,13 @@ class GroupedSVMResult(Result):
     decision : ndarray of float
         The decision function on the rows: ``gram @ (sign * alpha)``, plus ``b`` where the row
         has the intercept.
+    coef : ndarray of float
+        The weights ``w`` where the rows have features, else empty.
     """
 
     intercept: float
     decision: NDArray[np.float64]
+    coef: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 def solve_grouped_svm_dual(
@@ -172,7 +175,7 @@ class _Search(DualSearch):
 
     def copied(self, rows: NDArray[np.int64]) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
-        from bagwise.solvers.svm._svm_dual_kernels import gather
+        from bagwise.solvers.operators._gram_kernels import gather
 
         gram = self.square(len(rows))
         gather(self.state.problem.gram, rows, rows, gram)

@@ -88,11 +88,11 @@ def subtract(
     v: NDArray[np.float64],
 ) -> None:
     """Subtract ``weight * (change @ gram[rows])`` from ``v``."""
-    from bagwise.solvers.svm._svm_dual_kernels import subtract_rows
+    from bagwise.solvers.operators._gram_kernels import add_rows
 
     v *= weight  # of 1 and -1: multiplying twice changes no bit
     for piece in short_slices(len(rows), 1e-9 * len(v), multiple=4):
-        subtract_rows(gram, rows[piece], change[piece], v)
+        add_rows(gram, rows[piece], -change[piece], v)
     v *= weight
 
 

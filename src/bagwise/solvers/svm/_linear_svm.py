@@ -96,7 +96,7 @@ def solve_linear_svm(
 
     Parameters
     ----------
-    instances : array or CSR matrix of shape (m, d)
+    instances : array or CSR matrix of shape (m, d), or FeatureRows
         The matrix that holds the rows, in single or double precision; it may be read-only or
         memory-mapped, and is not copied if its rows are contiguous.
     sign : array-like of shape (n,)
@@ -142,7 +142,7 @@ def solve_linear_svm(
     if intercept not in ("free", "penalized", "none"):
         msg = f"{name}: intercept must be 'free', 'penalized' or 'none'. Got {intercept!r}."
         raise ValueError(msg)
-    matrix = FeatureRows(instances, rows, owner=name)
+    matrix = FeatureRows.of(instances, rows, owner=name)
     signs, costs, targets = checked_terms(name, sign, cost, target, matrix.n)
     start = None if alpha0 is None else checked_array(name, "alpha0", alpha0, (matrix.n,))
     rho = {"free": 0.0, "penalized": 1.0, "none": None}[intercept]

@@ -237,7 +237,7 @@ class _FiniteNewton:
 
     def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ``Q z``, summed in double precision."""
-        from bagwise.solvers.svm._nu_svm_kernels import add_rows
+        from bagwise.solvers.operators._gram_kernels import add_rows
 
         gram, (head, below) = self.gram, np.split(self.sign * z, [len(self.gram.head)])
         fixed = head @ gram.cross

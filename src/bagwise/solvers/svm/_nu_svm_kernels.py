@@ -58,38 +58,3 @@ def fixed_steps(
                 decision[k] += change * cross[k, f]
             for k in range(m):
                 decision[p + k] += change * row[k]
-
-
-@compiled(fastmath=REASSOCIATE)
-def add_rows(
-    gram: NDArray[Any],
-    rows: NDArray[np.int64],
-    factor: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
-    """Add ``factor @ gram[rows]``."""
-    n, m = out.shape[0], rows.shape[0]
-    whole = m - m % 4
-    for r in range(0, whole, 4):
-        a, b, c, d = gram[rows[r]], gram[rows[r + 1]], gram[rows[r + 2]], gram[rows[r + 3]]
-        s, t, x, y = factor[r], factor[r + 1], factor[r + 2], factor[r + 3]
-        for k in range(n):
-            out[k] += s * a[k] + t * b[k] + x * c[k] + y * d[k]
-    for r in range(whole, m):
-        a, s = gram[rows[r]], factor[r]
-        for k in range(n):
-            out[k] += s * a[k]
-
-
-@compiled
-def gather(
-    gram: NDArray[Any],
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
-    """Write some rows and columns."""
-    for r in range(rows.shape[0]):
-        source, destination = gram[rows[r]], out[r]
-        for c in range(columns.shape[0]):
-            destination[c] = source[columns[c]]

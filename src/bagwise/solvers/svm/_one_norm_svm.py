@@ -9,7 +9,7 @@ generated as they are needed.
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise._threads import checkpoint, single_blas_thread, slice_length
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
+from bagwise.solvers.operators import FeatureOperator, FeatureRows
 from bagwise.solvers.svm._multipliers import balanced
 
 _NAME = "solve_one_norm_svm"  # in errors
@@ -31,20 +32,7 @@ _PATIENCE = 50  # rounds that may pass without a gain
 _SINGULAR = 1e-6  # error of an inverse above which its matrix is taken apart
 _ROUNDED = 1e-4  # error of an inverse up to which one step makes it exact
 _DEPENDENT = 1e-9  # pivots below this part of the largest do not make a basis
-_BLOCK = 1 << 19  # entries of a block that is brought to double precision
 _GOLDEN = 0.6180339887498949
-
-
-class ColumnSource(Protocol):
-    """A matrix that is not stored: it can be multiplied from the left, and shows its columns."""
-
-    shape: tuple[int, int]
-
-    def price(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ``matrix.T @ vector``, in double precision."""
-
-    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
-        """Return ``matrix[:, index]`` as a dense array."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,9 +89,8 @@ def solve_one_norm_svm(
 
     Parameters
     ----------
-    A : ndarray or sparse matrix of shape (n, p), or ColumnSource
-        The rows. A `ColumnSource` has ``shape``, ``price(v)``, which is ``A.T @ v``, and
-        ``columns(index)``, so that a kernel matrix need not be stored.
+    A : ndarray or sparse matrix of shape (n, p), or FeatureOperator
+        The rows. An operator need not store its features: a kernel with many instances, say.
     sign : array-like of shape (n,)
         -1 or +1.
     cost : array-like of shape (n,) or float
@@ -148,46 +135,24 @@ def solve_one_norm_svm(
     return search.result(perf_counter() - started)
 
 
-class _Matrix:
-    """A stored matrix as a `ColumnSource`."""
-
-    def __init__(self, matrix: Any) -> None:
-        self.matrix = sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)
-        if self.matrix.ndim != 2 or self.matrix.dtype.kind not in "fiub":
-            msg = (
-                "solve_one_norm_svm: A must be a matrix of numbers. "
-                f"Got shape {self.matrix.shape} of {self.matrix.dtype}."
-            )
-            raise ValueError(msg)
-        self.shape: tuple[int, int] = self.matrix.shape
-
-    def price(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        used = np.flatnonzero(vector)
-        if sp.issparse(self.matrix):
-            return np.asarray(self.matrix.T @ vector, np.float64)
-        if self.matrix.dtype == np.float64 and 4 * len(used) > len(vector):
-            return np.asarray(vector @ self.matrix)
-        total = np.zeros(self.shape[1])
-        size = max(1, _BLOCK // max(1, self.shape[1]))
-        for first in range(0, len(used), size):
-            checkpoint()
-            rows = used[first : first + size]
-            total += vector[rows] @ self.matrix[rows].astype(np.float64, copy=False)
-        return total
-
-    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
-        block: Any = self.matrix[:, index]
-        return np.asarray(block.toarray() if sp.issparse(self.matrix) else block)
+def _as_features(A: Any) -> FeatureOperator:
+    """Return a matrix as an operator; an operator is returned as it is."""
+    if hasattr(A, "combine") and hasattr(A, "columns"):
+        rows: FeatureOperator = A
+        return rows
+    matrix = A if sp.issparse(A) else np.asarray(A)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        msg = f"{_NAME}: A must be a matrix of numbers. Got shape {matrix.shape} of {matrix.dtype}."
+        raise ValueError(msg)
+    return FeatureRows(matrix, owner=_NAME)
 
 
 class _Problem:
     """The data, checked."""
 
     def __init__(self, A: Any, sign: ArrayLike, cost: ArrayLike, penalty: ArrayLike) -> None:
-        stored = not (hasattr(A, "price") and hasattr(A, "columns"))
-        self.source: ColumnSource = _Matrix(A) if stored else A
-        self.n: int = self.source.shape[0]
-        self.p: int = self.source.shape[1]
+        self.rows = _as_features(A)
+        self.n, self.p = self.rows.n, self.rows.d
         self.sign, self.cost, _ = checked_terms(_NAME, sign, cost, 1.0, self.n)
         self.penalty = checked_array(_NAME, "penalty", penalty, (self.p,), spread=True)
         if (self.penalty <= 0).any():
@@ -201,7 +166,7 @@ class _Problem:
 
     def price(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the absolute prices of all columns, relative to their penalties."""
-        prices = np.abs(self.source.price(self.sign * alpha)) / self.penalty
+        prices = np.abs(self.rows.combine(self.sign * alpha)) / self.penalty
         if not np.isfinite(prices).all():
             column = int(np.flatnonzero(~np.isfinite(prices))[0])
             msg = f"solve_one_norm_svm: A must be finite. Column {column} is not."
@@ -210,7 +175,7 @@ class _Problem:
 
     def signed(self, index: NDArray[np.int64], out: NDArray[np.float64]) -> None:
         """Write columns, each row times its sign, into the rows of a matrix."""
-        np.multiply(self.source.columns(index).T, self.sign, out=out)
+        np.multiply(self.rows.columns(index).T, self.sign, out=out)
         if not np.isfinite(out).all():
             msg = "solve_one_norm_svm: A must be finite. Got NaN or infinity."
             raise ValueError(msg)

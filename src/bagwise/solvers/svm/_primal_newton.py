@@ -112,7 +112,7 @@ def minimize_squared_hinge(
     started = perf_counter()
     name = "minimize_squared_hinge"
     check_limits(name, tol, max_iter)
-    matrix = FeatureRows(A, rows, owner=name)
+    matrix = FeatureRows.of(A, rows, owner=name)
     n, d = matrix.n, matrix.d
     signs, costs, targets = checked_terms(name, sign, cost, target, n)
     quad = None if quadratic is None else checked_array(name, "quadratic", quadratic, (d, d))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result
-from bagwise.solvers.operators._gram_source import GramSource
+from bagwise.solvers.operators import RowOperator
 from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
 from bagwise.solvers.svm._svm_dual_set import WorkingSet
 from bagwise.solvers.svm._svm_dual_state import NAME, State
@@ -38,7 +38,7 @@ class SVMDualResult(Result):
 
 
 def solve_svm_dual(
-    gram: NDArray[Any] | GramSource,
+    gram: NDArray[Any] | RowOperator,
     sign: ArrayLike,
     cost: ArrayLike,
     *,
@@ -73,10 +73,10 @@ def solve_svm_dual(
 
     Parameters
     ----------
-    gram : ndarray of shape (n, n), or GramSource
-        Inner products of the rows' feature vectors: symmetric and positive semi-definite, in single
-        or double precision. An array is not copied if it is contiguous. A source computes blocks of
-        it on demand; see `CachedGram` for one that remembers rows.
+    gram : ndarray of shape (n, n), or RowOperator
+        Inner products of the rows: symmetric and positive semi-definite, in single or double
+        precision. An array is not copied if it is contiguous. An operator may compute blocks on
+        demand; see `CachedRows` for one that remembers rows.
     sign : array-like of shape (n,)
         -1 or +1; both must occur.
     cost : array-like of shape (n,) or float

@@ -1,4 +1,4 @@
-"""Compiled loops of the SVM dual: pair steps, products with few rows of the Gram matrix.
+"""Compiled loops of the SVM dual: pair steps.
 
 Everywhere ``v`` is ``sign * target - gram @ (sign * alpha)``, less what a ridge takes off, and
 ``beta = sign * alpha`` lies in ``[lower, upper]``. A row may grow where ``grow`` is 0 and shrink
@@ -120,32 +120,3 @@ def pair_steps(
         grow[j] = 0.0 if beta[j] < upper[j] else -np.inf
         shrink[j] = 0.0 if beta[j] > lower[j] else -np.inf
         steps += 1
-
-
-@compiled(fastmath=REASSOCIATE)
-def subtract_rows(
-    gram: NDArray[Any], rows: NDArray[np.int64], factor: NDArray[np.float64], v: NDArray[np.float64]
-) -> None:
-    """Subtract ``factor @ gram[rows]`` from ``v``."""
-    n, m = v.shape[0], rows.shape[0]
-    whole = m - m % 4
-    for r in range(0, whole, 4):
-        a, b, c, d = gram[rows[r]], gram[rows[r + 1]], gram[rows[r + 2]], gram[rows[r + 3]]
-        s, t, x, y = factor[r], factor[r + 1], factor[r + 2], factor[r + 3]
-        for k in range(n):
-            v[k] -= s * a[k] + t * b[k] + x * c[k] + y * d[k]
-    for r in range(whole, m):
-        a, s = gram[rows[r]], factor[r]
-        for k in range(n):
-            v[k] -= s * a[k]
-
-
-@compiled
-def gather(
-    gram: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64], out: NDArray[Any]
-) -> None:
-    """Write ``gram[rows][:, columns]``."""
-    for r in range(rows.shape[0]):
-        source, destination = gram[rows[r]], out[r]
-        for c in range(columns.shape[0]):
-            destination[c] = source[columns[c]]

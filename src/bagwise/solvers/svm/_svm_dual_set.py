@@ -72,7 +72,7 @@ class WorkingSet(DualWork):
 
     def newton_steps(self, moves: "_SumZero") -> bool:
         """Step until the free rows agree on the intercept, or until one is at a bound."""
-        from bagwise.solvers.svm._svm_dual_kernels import subtract_rows
+        from bagwise.solvers.operators._gram_kernels import add_rows
 
         free = moves.free
         spread = np.ptp(self.v[free])
@@ -88,7 +88,7 @@ class WorkingSet(DualWork):
             blocked = length <= step
             moved[blocked] = np.where(direction > 0.0, upper, lower)[blocked]
             self.beta[free] = moved
-            subtract_rows(self.gram, free, moved - beta, self.v)
+            add_rows(self.gram, free, beta - moved, self.v)
             self.v[free] -= self.ridge[free] * (moved - beta)
             self.mask()
             if blocked.any():

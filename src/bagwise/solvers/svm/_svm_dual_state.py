@@ -1,6 +1,6 @@
 """The dual of a kernel SVM as data: the problem, the current point, and access to the Gram matrix.
 
-The matrix is an array, or a `GramSource` that computes blocks on demand. The squared hinge adds a
+The matrix lies in memory, or a `RowOperator` computes blocks on demand. The squared hinge adds a
 ridge to its diagonal; the ridge is kept as a vector, so that the matrix need not be copied.
 """
 
@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._threads import checkpoint, slice_length
-from bagwise.solvers._checks import (
-    check_square,
-    checked_array,
-    checked_gram,
-    checked_terms,
-    not_finite,
-)
-from bagwise.solvers.operators._gram_source import CachedGram, GramSource
+from bagwise.solvers._checks import checked_array, checked_terms, not_finite
+from bagwise.solvers.operators import RowOperator, as_rows
 from bagwise.solvers.svm._multipliers import intercept_between
 
-_BLOCK_BYTES = 4e6  # of the rows that a source is asked for at a time
 _FAR = 0.5  # rows rest if they are so far from violating a condition, in units of the target
 _FEWEST = 0.2  # of the rows: fewer are not sent to rest
 
@@ -37,7 +29,7 @@ class State:
 
     def __init__(
         self,
-        gram: NDArray[Any] | GramSource,
+        gram: NDArray[Any] | RowOperator,
         sign: ArrayLike,
         cost: ArrayLike,
         target: ArrayLike,
@@ -49,14 +41,13 @@ class State:
         if loss not in LOSSES:
             msg = f"{NAME}: loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}."
             raise ValueError(msg)
-        self.source: GramSource | None = None
-        self.gram: NDArray[Any] = np.empty((0, 0))
-        if not isinstance(gram, np.ndarray) and isinstance(gram, GramSource):
-            self.source = _checked_source(gram)
-            kernel = _checked_diagonal(self.source)
-        else:
-            self.gram = checked_gram(NAME, gram, check_finite=check_finite)
-            kernel = self.gram.diagonal().astype(np.float64)
+        self.rows = as_rows(NAME, gram, check_finite=check_finite)
+        #: The rows if they are not in memory, and what follows is computed piece by piece.
+        self.source = self.rows if self.rows.array is None else None
+        self.gram: NDArray[Any] = np.empty((0, 0)) if self.rows.array is None else self.rows.array
+        kernel = self.rows.diagonal()
+        if not np.isfinite(kernel).all():
+            raise ValueError(not_finite(NAME))
         self.n = n = len(kernel)
         self.sign, self.cost, targets = checked_terms(NAME, sign, cost, target, n)
         if len(np.unique(self.sign)) < 2:
@@ -124,28 +115,16 @@ class State:
 
         From a source only ``columns`` are computed, or those of the rows that are awake.
         """
-        from bagwise.solvers.svm._svm_dual_kernels import subtract_rows
-
         self.blur += self._eps * float(np.abs(factor[rows]) @ self.diagonal[rows])
-        if self.source is None:
-            per_slice = 4 * slice_length(4e-9 * self.n)
-        else:
-            columns = self.awake if columns is None else columns
-            width = self.n if columns is None else len(columns)
-            per_slice = max(4, int(_BLOCK_BYTES / (width * self.source.dtype.itemsize + 1)))
-        v = self.v if columns is None else self.v[columns]
-        for first in range(0, len(rows), per_slice):
-            checkpoint()
-            piece = rows[first : first + per_slice]
-            if self.source is None:
-                subtract_rows(self.gram, piece, factor[piece], v)
-            else:
-                block = np.ascontiguousarray(self.source.block(piece, columns))
-                subtract_rows(block, np.arange(len(piece)), factor[piece], v)
-        if columns is not None:
-            self.v[columns] = v
-        if self.source is not None and not np.isfinite(v).all():
+        if self.source is not None and columns is None:
+            columns = self.awake
+        products = self.rows.products(rows, factor[rows], columns)
+        if not np.isfinite(products).all():
             raise ValueError(not_finite(NAME))
+        if columns is None:
+            self.v -= products
+        else:
+            self.v[columns] -= products
         if self.is_squared:
             if columns is not None:
                 rows = np.intersect1d(rows, columns, assume_unique=True)
@@ -153,18 +132,12 @@ class State:
 
     def square(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
         """Write the block of some rows and the same columns, with the ridge."""
-        from bagwise.solvers.svm._svm_dual_kernels import gather
-
         if self.source is None:
-            gather(self.gram, rows, rows, out)
+            self.rows.block(rows, rows, out)
         else:
-            step = max(1, int(_BLOCK_BYTES / (8 * len(rows) + 1)))
-            for first in range(0, len(rows), step):
-                checkpoint()
-                block = self.source.block(rows[first : first + step], rows)
-                if not np.isfinite(block).all():
+            for piece in self.rows.strips(rows, len(rows)):
+                if not np.isfinite(self.rows.block(rows[piece], rows, out[piece])).all():
                     raise ValueError(not_finite(NAME))
-                out[first : first + step] = block
         out.flat[:: len(rows) + 1] = self.diagonal[rows]
 
     def tidied(self) -> NDArray[np.float64]:
@@ -252,8 +225,7 @@ class State:
 
     def _set_awake(self, rows: NDArray[np.int64] | None) -> None:
         self.awake = rows
-        if isinstance(self.source, CachedGram):
-            self.source.narrow(rows)
+        self.rows.narrow(rows)
 
     @property
     def free(self) -> NDArray[np.bool_]:
@@ -330,24 +302,3 @@ class State:
 
     def decision(self, intercept: float) -> NDArray[np.float64]:
         return self.goal - self.v - self.ridge * self.beta + intercept
-
-
-def _checked_source(source: GramSource) -> GramSource:
-    check_square(NAME, source.shape)
-    if source.dtype not in (np.float32, np.float64):
-        msg = f"{NAME}: gram must be in single or double precision. Got {source.dtype}."
-        raise ValueError(msg)
-    return source
-
-
-def _checked_diagonal(source: GramSource) -> NDArray[np.float64]:
-    diagonal = np.array(source.diagonal(), np.float64)
-    if diagonal.shape != source.shape[:1]:
-        msg = (
-            f"{NAME}: gram.diagonal() must have {source.shape[0]} entries. "
-            f"Got shape {diagonal.shape}."
-        )
-        raise ValueError(msg)
-    if not np.isfinite(diagonal).all():
-        raise ValueError(not_finite(NAME))
-    return diagonal

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.solvers import majorize_minimize
-from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
+from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._trainer import Trainer
 
 
 class Alternation(ABC):

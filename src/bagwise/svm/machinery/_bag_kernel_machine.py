@@ -10,16 +10,12 @@ from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import Share, Target, problem_key
 from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
+from bagwise.solvers import DenseGram, RowOperator
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._precomputed import warn_unless_psd
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._representation import expansion_attributes
-from bagwise.svm.machinery._trainer import (
-    HingeProblem,
-    KernelTrainer,
-    LinearTrainer,
-    Solution,
-    Trainer,
-)
+from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
 
@@ -57,18 +53,18 @@ class BagRowMachine(KernelMachine):
         return self._fitted(representation, solutions)
 
     def _solve_rows(
-        self, trainer: Trainer, target: Target, cost_weight: NDArray[np.float64]
+        self, trainer: PointTrainer, target: Target, cost_weight: NDArray[np.float64]
     ) -> list[Solution]:
         if (
             self._loss == "squared_hinge"
-            and hasattr(trainer, "gram")
+            and not self._has_features
             and (
                 self.kernel == "precomputed"
                 or callable(self.kernel)
                 or (self.kernel == "poly" and self.coef0 < 0)
             )
         ):
-            self._refuse_unbounded(trainer.gram, self.C * cost_weight)
+            self._refuse_unbounded(trainer.points, self.C * cost_weight)
         every = np.arange(trainer.n_instances)
         return self._solve_outputs(
             trainer,
@@ -78,13 +74,15 @@ class BagRowMachine(KernelMachine):
             ),
         )
 
-    def _refuse_unbounded(self, gram: NDArray[Any], cost: NDArray[np.float64]) -> None:
+    def _refuse_unbounded(self, points: RowOperator, cost: NDArray[np.float64]) -> None:
         """Refuse a kernel so far from positive semi-definite that the dual has no maximum.
 
         The squared hinge, unlike the hinge, sets no bound to the multipliers of the dual. It adds
         one over twice the cost to the diagonal of the kernel, which makes up for a little.
         """
         name = f"{type(self).__name__}: the kernel"
+        every = np.arange(points.n)
+        gram = points.block(every, every) if points.array is None else points.array
         if check_psd(gram, name=name) == 0.0:
             return
         for column in cost.T:
@@ -207,7 +205,9 @@ class BagKernelMachine(BagRowMachine):
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Return the coefficient of each bag in each output, and the attributes that follow."""
         self._warn_unless_kernel(gram)
-        trainer: Trainer = KernelTrainer(gram, len(gram), tol=self.tol, **self._solver)
+        trainer: PointTrainer = KernelTrainer(
+            DenseGram(gram), len(gram), tol=self.tol, **self._solver
+        )
         if share is not None:
             trainer = WarmStart(trainer, share.starts(problem_key(self)))
         solutions = self._solve_rows(trainer, target, cost_weight)

@@ -25,9 +25,11 @@ from bagwise.base import (
 from bagwise.kernels import FORMULAS
 from bagwise.solvers import Certificate
 from bagwise.svm.machinery._alternation import Alternation, alternate
-from bagwise.svm.machinery._representation import BagMean, Representation, represent
+from bagwise.svm.machinery._points import BagMean
+from bagwise.svm.machinery._problem import Solution, constant_solution
+from bagwise.svm.machinery._representation import Representation, represent
 from bagwise.svm.machinery._shared_gram import represent_shared
-from bagwise.svm.machinery._trainer import Solution, Trainer, constant_solution
+from bagwise.svm.machinery._trainer import Trainer
 
 
 class KernelMachine(KernelParameters, BagClassifier):

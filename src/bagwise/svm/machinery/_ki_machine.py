@@ -10,25 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
-from bagwise._threads import checkpoint
 from bagwise.bags import Bags, segment_max, segment_rows
 from bagwise.base import BagTags, Share, Starts, Target, one_vs_rest, problem_key
 from bagwise.exceptions import MemoryLimitError
-from bagwise.kernels import InstanceKernel, fill_means, point_gram
+from bagwise.kernels import InstanceKernel
 from bagwise.solvers import (
     AssignmentProblem,
     AssignmentResult,
     Certificate,
+    DenseGram,
     NuSVMInner,
+    RowOperator,
+    ShiftedRows,
     generate_assignments,
 )
 from bagwise.svm.machinery._kernel_machine import KernelMachine, MaxRuleMachine
-from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
-from bagwise.svm.machinery._representation import BagMean, expansion_attributes
+from bagwise.svm.machinery._points import BagMean, given_points, kernel_points
+from bagwise.svm.machinery._problem import constant_solution, instance_coef
+from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import points_of, shared_expansion, shared_gram
-from bagwise.svm.machinery._trainer import constant_solution
 
-_STRIP = 256  # rows of a matrix that are copied or multiplied at a time
 _INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is solved
 _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if rows contradict
 
@@ -53,7 +54,7 @@ class _KeyRows:
     offsets : ndarray of int of shape (n_chosen_bags + 1,)
         Where these bags begin in ``chosen``.
     fixed : ndarray of int
-        The images of all other rows: positive bags of one instance, then negative rows.
+        The points of all other rows: positive bags of one instance, then negative rows.
     sign, cost : ndarray of shape (n_rows,)
         Of the bags to choose in, then of the fixed rows.
     """
@@ -66,67 +67,43 @@ class _KeyRows:
 
 
 @dataclass(eq=False)
-class _Images:
-    """Training instances, followed by means of bags if they are needed, by their Gram matrix.
+class _Points:
+    """Training instances, followed by means of bags if they are needed.
 
     Parameters
     ----------
-    gram : ndarray of shape (n, n)
-        Inner products, without ``bias``.
+    rows : RowOperator or None
+        Their inner products; None once `release` has let go of them.
     offsets : ndarray of int of shape (n_bags + 1,)
         Where the bags begin, and where the last one ends.
-    bias : float
-        Constant to add to all inner products.
-    places : ndarray of int
-        Which rows of the matrix the images are.
     """
 
-    gram: NDArray[Any]
+    rows: RowOperator | None
     offsets: NDArray[np.int64]
-    bias: float
-    places: NDArray[np.int64]
-
-    @property
-    def n_instances(self) -> int:
-        return int(self.offsets[-1])
-
-    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the inner products of some images with some others."""
-        out = np.empty((len(rows), len(columns)))
-        for first in range(0, len(rows), _STRIP):
-            checkpoint()
-            piece = slice(first, first + _STRIP)
-            out[piece] = self.gram[np.ix_(self.places[rows[piece]], self.places[columns])]
-        if self.bias:
-            out += self.bias
-        return out
 
     def release(self) -> None:
-        """Forget the Gram matrix, where blocks that were copied hold all that is still needed."""
-        self.gram = np.empty((0, 0))
+        """Forget the inner products, where blocks that were copied hold all that is needed."""
+        self.rows = None
 
     def instance_coef(
-        self, images: NDArray[np.int64], factors: NDArray[np.float64]
+        self, points: NDArray[np.int64], coef: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return an expansion over images as one over instances."""
-        n, sizes = self.n_instances, np.diff(self.offsets)
-        every = np.zeros(n + len(sizes))
-        every[images] = factors
-        return every[:n] + np.repeat(every[n:] / sizes, sizes)
+        """Return an expansion over points as one over instances."""
+        every = np.zeros(self.offsets[-1] + len(self.offsets) - 1)
+        every[points] = coef
+        return instance_coef(every, np.diff(self.offsets))
 
     def bag_scores(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the score of the best instance of each bag under an expansion, without bias."""
-        n, used = self.n_instances, np.flatnonzero(coef)
-        scores = np.empty(n)
-        for first in range(0, n, _STRIP):
-            checkpoint()
-            rows = np.arange(first, min(first + _STRIP, n))
-            scores[rows] = self.gram[np.ix_(self.places[rows], self.places[used])] @ coef[used]
+        """Return the score of the best instance of each bag under an expansion."""
+        assert self.rows is not None
+        used = np.flatnonzero(coef)
+        scores = self.rows.products(used, coef[used], np.arange(self.offsets[-1]))
         return segment_max(scores, self.offsets[:-1], self.offsets[1:])
 
     def ridge(self, rows: _KeyRows) -> NDArray[np.float64]:
         """Return one over the costs of the rows, as far as a cost can be told from infinity."""
-        size = self.gram.diagonal()[self.places] + self.bias
+        assert self.rows is not None
+        size = self.rows.diagonal()
         largest = np.maximum.reduceat(size[rows.chosen], rows.offsets[:-1])
         return np.maximum(1.0 / rows.cost, _LEAST * np.append(largest, size[rows.fixed]))
 
@@ -154,7 +131,7 @@ class KeyInstanceMachine(MaxRuleMachine):
     def _negative_rows(
         self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the images that stand for the negative bags, and their costs."""
+        """Return the points that stand for the negative bags, and their costs."""
 
     def _learn(
         self,
@@ -167,7 +144,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
         share = self._share(bags)
         gram = self._shared_gram(share, kernel)
-        images, given = self._images(bags, kernel, share, gram)
+        points, given = self._points(bags, kernel, share, gram)
         starts = self._starts(share)
         seeds = self._random_generator().integers(2**31, size=target.n_outputs)
 
@@ -175,7 +152,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             rng = np.random.default_rng(seeds[output])
             return self._solve(
                 bags,
-                images,
+                points,
                 target.signs[:, output],
                 cost_weight[:, output],
                 rng,
@@ -194,8 +171,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         return {**fitted, **shared_expansion(share, gram, coef, kernel)}
 
     def _refuse_large(self, bags: Bags) -> None:
-        n_images = bags.n_instances + (len(bags) if self._uses_means else 0)
-        megabytes = 8e-6 * n_images**2
+        n_points = bags.n_instances + (len(bags) if self._uses_means else 0)
+        megabytes = 8e-6 * n_points**2
         if megabytes > self.cache_size:
             msg = (
                 f"{type(self).__name__} needs the kernel between all instances in memory. That of "
@@ -204,34 +181,34 @@ class KeyInstanceMachine(MaxRuleMachine):
             )
             raise MemoryLimitError(msg)
 
-    def _images(
+    def _points(
         self,
         bags: Bags,
         kernel: InstanceKernel | None,
         share: Share | None,
         shared: NDArray[Any] | None,
-    ) -> tuple[_Images, NDArray[np.int64]]:
-        """Return the images, and which training instances or columns of a given matrix they are."""
-        n, bias = bags.n_instances, self._constant()
-        given = np.arange(n)
+    ) -> tuple[_Points, NDArray[np.int64]]:
+        """Return the points, and which training instances or columns of a given matrix they are."""
+        rows: RowOperator
+        given = np.arange(bags.n_instances)
         if share is not None and shared is not None:
-            places = points_of(share) if self._uses_means else share.rows
-            return _Images(shared, bags.offsets, bias, places), given
-        if kernel is not None:
-            gram = self._gram(bags, kernel)
+            rows = DenseGram(shared).take(points_of(share) if self._uses_means else share.rows)
+        elif kernel is not None:
+            rows = DenseGram(self._gram(bags, kernel))
         else:
-            gram, given = given_gram(bags, type(self).__name__)
-            if self._uses_means:
-                inner, gram = gram, np.empty((n + len(bags),) * 2, gram.dtype)
-                gram[:n, :n] = inner
-                fill_means(gram, bags.offsets)
-        return _Images(gram, bags.offsets, bias, np.arange(len(gram))), given
+            owner = type(self).__name__
+            rows, given = given_points(bags, means=self._uses_means, owner=owner)
+        if self._constant():
+            rows = ShiftedRows(rows, self._constant())
+        return _Points(rows, bags.offsets), given
 
     def _gram(self, bags: Bags, kernel: InstanceKernel) -> NDArray[Any]:
-        n = bags.n_instances
-        gram = point_gram(kernel, bags.instances, bags.offsets, means=self._uses_means)
-        if callable(kernel.name):
-            warn_unless_psd(gram[:n, :n], f"{type(self).__name__}: the kernel")
+        means: BagMean | None = "kernel_mean" if self._uses_means else None
+        owner = type(self).__name__
+        gram = kernel_points(
+            bags.instances, bags.offsets, kernel, means=means, max_bytes=inf, owner=owner
+        ).array
+        assert gram is not None
         return gram
 
     def _shared_gram(
@@ -262,7 +239,7 @@ class KeyInstanceMachine(MaxRuleMachine):
     def _solve(
         self,
         bags: Bags,
-        images: _Images,
+        points: _Points,
         sign: NDArray[np.float64],
         cost_weight: NDArray[np.float64],
         rng: np.random.Generator,
@@ -276,16 +253,15 @@ class KeyInstanceMachine(MaxRuleMachine):
             certificate = constant_solution(0, only).certificate
             return _KeySolution(np.zeros(bags.n_instances), only, certificate)
         rows = self._rows(bags, sign, cost_weight)
-        inner = NuSVMInner(rows.sign, images.ridge(rows), tol=_INNER * self.tol)
-        chosen = images.block(rows.chosen, rows.chosen)
-        cross = images.block(rows.chosen, rows.fixed)
-        fixed = images.block(rows.fixed, rows.fixed)
+        inner = NuSVMInner(rows.sign, points.ridge(rows), tol=_INNER * self.tol)
+        assert points.rows is not None
+        problem = AssignmentProblem.of(points.rows, rows.chosen, rows.offsets, rows.fixed)
         if is_only and self.threshold == "zero":
-            images.release()
+            points.release()
         parts = (rows.chosen, rows.offsets, rows.fixed, rows.sign)
         start = None if starts is None else starts.find(*parts)
         result = generate_assignments(
-            AssignmentProblem(chosen, cross, fixed, rows.offsets),
+            problem,
             inner,
             rng=rng,
             tol=self.tol,
@@ -298,13 +274,13 @@ class KeyInstanceMachine(MaxRuleMachine):
             if len(assignments):
                 starts.keep(assignments, *parts)
         rho = -2.0 * result.objective
-        coef = images.instance_coef(
+        coef = points.instance_coef(
             np.concatenate([rows.chosen, rows.fixed]),
             np.concatenate([result.coef, result.fixed_coef]) / rho,
         )
-        intercept = images.bias * float(coef.sum())
+        intercept = self._constant() * float(coef.sum())
         if self.threshold == "training":
-            intercept -= _middle(images.bag_scores(coef) + intercept, sign, cost_weight)
+            intercept -= _middle(points.bag_scores(coef), sign, cost_weight)
         return _KeySolution(coef, intercept, _hinge_certificate(result))
 
     def _rows(

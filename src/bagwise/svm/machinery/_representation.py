@@ -7,31 +7,19 @@ random Fourier features weights of theirs.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise.bags import Bags
 from bagwise.base import FeatureMap, gamma_attribute, make_features
 from bagwise.kernels import (
     InstanceKernel,
-    PointGram,
-    fill_means,
-    point_gram,
 )
-from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
-from bagwise.svm.machinery._trainer import (
-    KernelTrainer,
-    LinearTrainer,
-    Solution,
-    Trainer,
-    mean_instances,
-)
-
-#: Which mean of a bag: that of the images of its instances, or the image of the mean instance.
-BagMean: TypeAlias = Literal["kernel_mean", "mean_instance"]
+from bagwise.svm.machinery._points import BagMean, given_points, kernel_points, mean_instances
+from bagwise.svm.machinery._problem import Solution
+from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +28,14 @@ class Representation:
 
     Parameters
     ----------
-    trainer : Trainer
+    trainer : PointTrainer
         Where problems are solved.
     attributes : callable
         Takes the solutions of all outputs; returns the fitted attributes that
         `bagwise.base.expand` needs.
     """
 
-    trainer: Trainer
+    trainer: PointTrainer
     attributes: Callable[[Sequence[Solution]], dict[str, Any]]
 
 
@@ -78,8 +66,8 @@ def represent(
     rng : Generator
         For maps that are random.
     means : {"image", "instance"} or None
-        Whether means of bags will be asked for, and which: the mean of the images of the instances,
-        or the image of the mean of the instances.
+        Whether means of bags will be asked for, and which: those of the instances in feature space,
+        or the mean instances, mapped.
     cache_bytes : int
         A Gram matrix up to this size is held in memory; of a larger one, as many rows are.
     solver : dict
@@ -111,12 +99,6 @@ def expansion_attributes(
     }
 
 
-def _stacked(rows: Any, more: Any) -> Any:
-    if sp.issparse(rows):
-        return sp.vstack([rows, more], format="csr")
-    return np.concatenate([rows, more])
-
-
 def _exact(
     bags: Bags,
     solver: dict[str, Any],
@@ -126,20 +108,11 @@ def _exact(
     cache_bytes: int,
     owner: str,
 ) -> Representation:
-    instances, offsets, sizes = bags.instances, bags.offsets, bags.sizes
-    images = instances
-    if means == "mean_instance":
-        images = _stacked(instances, mean_instances(instances, offsets))
-    n_images = bags.n_instances + (len(bags) if means else 0)
-    fits = n_images**2 * (4 if instances.dtype == np.float32 else 8) <= cache_bytes
-    gram: Any
-    if fits:
-        gram = point_gram(kernel, images, offsets, means=means == "kernel_mean")
-        if callable(kernel.name):
-            n = bags.n_instances
-            warn_unless_psd(gram[:n, :n], f"{owner}: the kernel")
-    else:
-        gram = PointGram.of(kernel, images, offsets, means=means == "kernel_mean")
+    instances, sizes = bags.instances, bags.sizes
+    points = kernel_points(
+        instances, bags.offsets, kernel, means=means, max_bytes=cache_bytes, owner=owner
+    )
+    if points.array is None:
         solver = {**solver, "cache_bytes": cache_bytes}
 
     def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
@@ -149,19 +122,14 @@ def _exact(
             **expansion_attributes(instances, coef, kernel),
         }
 
-    return Representation(KernelTrainer(gram, bags.n_instances, **solver), attributes)
+    return Representation(KernelTrainer(points, bags.n_instances, **solver), attributes)
 
 
 def _given(
     bags: Bags, solver: dict[str, Any], *, means: BagMean | None, owner: str
 ) -> Representation:
-    gram, rows = given_gram(bags, owner)
+    points, rows = given_points(bags, means=means is not None, owner=owner)
     sizes = bags.sizes
-    if means:  # the mean instance is not known, the mean of the images is
-        n = len(gram)
-        inner, gram = gram, np.empty((n + len(sizes),) * 2, gram.dtype)
-        gram[:n, :n] = inner
-        fill_means(gram, bags.offsets)
 
     def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
         coef = np.array([solution.instance_coef(sizes) for solution in solutions])
@@ -171,7 +139,7 @@ def _given(
             "dual_coef_": np.ascontiguousarray(coef[:, support]),
         }
 
-    return Representation(KernelTrainer(gram, bags.n_instances, **solver), attributes)
+    return Representation(KernelTrainer(points, bags.n_instances, **solver), attributes)
 
 
 def _weights(solutions: Sequence[Solution], n_features: int) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,11 @@ from numpy.typing import NDArray
 from bagwise.bags import Bags, segment_rows
 from bagwise.base import Share
 from bagwise.kernels import InstanceKernel
-from bagwise.svm.machinery._representation import BagMean, Representation, expansion_attributes
-from bagwise.svm.machinery._trainer import HingeProblem, KernelTrainer, Solution
+from bagwise.solvers import DenseGram, RowOperator
+from bagwise.svm.machinery._points import BagMean
+from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._representation import Representation, expansion_attributes
+from bagwise.svm.machinery._trainer import KernelTrainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
 
@@ -76,13 +78,13 @@ class SelectedTrainer:
         Where all instances live.
     rows : ndarray of int of shape (n_instances,)
         The instances of the selected bags.
-    points : ndarray of int of shape (n_instances + n_bags,)
+    index : ndarray of int of shape (n_instances + n_bags,)
         These, then the means of the bags.
     """
 
     trainer: KernelTrainer
     rows: NDArray[np.int64]
-    points: NDArray[np.int64]
+    index: NDArray[np.int64]
 
     @property
     def n_instances(self) -> int:
@@ -94,12 +96,11 @@ class SelectedTrainer:
         """See `Trainer`."""
         return self.trainer.keeps_bounds
 
-    @cached_property
-    def gram(self) -> NDArray[Any]:
-        """The matrix of the selection, for methods that look into it."""
-        points = self.points[self.points < len(self.trainer.gram)]
-        chosen: NDArray[Any] = self.trainer.gram[np.ix_(points, points)]
-        return chosen
+    @property
+    def points(self) -> RowOperator:
+        """See `PointTrainer`."""
+        every = self.trainer.rows
+        return every.take(self.index[self.index < every.n])
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
@@ -115,7 +116,7 @@ class SelectedTrainer:
         return self.trainer.project(whole)[self.rows]
 
     def _outside(self, rows: HingeProblem) -> HingeProblem:
-        return replace(rows, index=self.points[rows.index])
+        return replace(rows, index=self.index[rows.index])
 
 
 def represent_shared(
@@ -156,7 +157,7 @@ def represent_shared(
     if gram is None:
         alone = make(whole[share.index], cache_bytes)
         return replace(alone, trainer=WarmStart(alone.trainer, starts))
-    trainer = KernelTrainer(gram, whole.n_instances, **solver)
+    trainer = KernelTrainer(DenseGram(gram), whole.n_instances, **solver)
     selected = SelectedTrainer(trainer, share.rows, points_of(share))
     sizes = whole.sizes[share.index]
 
@@ -169,5 +170,6 @@ def represent_shared(
 
 def _gram(representation: Representation) -> NDArray[Any]:
     assert isinstance(representation.trainer, KernelTrainer)
-    gram: NDArray[Any] = representation.trainer.gram
+    gram = representation.trainer.rows.array
+    assert gram is not None
     return gram

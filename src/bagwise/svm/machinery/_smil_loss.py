@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise.bags import segment_mean
-from bagwise.svm.machinery._trainer import HingeProblem
+from bagwise.svm.machinery._problem import HingeProblem
 
 _ROUNDING = 1e-9  # scores nearer to 0 than this may be 0
 

@@ -1,110 +1,33 @@
-"""Where instances live for a support vector machine: rows in, scores of all instances out.
+"""How hinge problems are solved: on the inner products of points, or on their features.
 
-Most machines of this package train on rows that are instances or means of bags, some of them again
-and again with other signs and costs. Which rows and why is the method's affair; how they are solved
-depends only on the kernel, and is settled here once: on a Gram matrix that is formed once and never
-copied (`KernelTrainer`), or on explicit features (`LinearTrainer`).
+Most machines of this package train on points that are instances or means of bags, some of them
+again and again with other signs and costs. Which points and why is the method's affair; how they
+are solved depends only on the kernel, and is settled here once: on a Gram matrix that is formed
+once and never copied (`KernelTrainer`), or on explicit features (`LinearTrainer`).
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bagwise.bags import segment_mean
 from bagwise.solvers import (
-    CachedGram,
-    Certificate,
+    CachedRows,
     FeatureRows,
-    Status,
-    solve_grouped_svm_by_blocks,
+    RowOperator,
+    StackedRows,
+    solve_grouped_svm,
     solve_grouped_svm_dual,
-    solve_linear_grouped_svm,
     solve_linear_svm,
     solve_svm_dual,
 )
+from bagwise.svm.machinery._points import mean_instances
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 _SOLVER_STEPS = 10_000_000  # pair steps that one solve on a Gram matrix may take
-_STRIP = 256  # rows of a matrix that is computed piece by piece
-_SOLVER_SWEEPS = 1000  # likewise on features
-
-
-@dataclass(frozen=True, eq=False)
-class HingeProblem:
-    r"""What one convex problem trains on.
-
-    .. math::
-
-        \min_{w, b} \; \tfrac12 \|w\|^2
-        + \sum_r c_r \bigl(t_r - s_r (\langle w, \phi_r \rangle + b)\bigr)_+
-
-    Parameters
-    ----------
-    index : ndarray of int of shape (n,)
-        Which images: ``k`` below the number of instances is that instance, ``n_instances + i`` the
-        mean of bag ``i``. An instance may occur twice, with different signs.
-    sign : ndarray of shape (n,)
-        -1.0 or +1.0, both of them.
-    cost : ndarray of shape (n,)
-        Costs, not negative.
-    target : ndarray of shape (n,) or float
-        Margins that the rows ought to have.
-    group : ndarray of int of shape (n,), optional
-        Rows of one number share one slack, that of the worst of them; they have one cost.
-    """
-
-    index: NDArray[np.int64]
-    sign: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    target: NDArray[np.float64] | float = 1.0
-    group: NDArray[np.int64] | None = None
-
-    def same_as(self, other: "HingeProblem") -> bool:
-        """Tell whether it is the same problem."""
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("index", "sign", "cost", "target", "group")
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A trained machine.
-
-    Parameters
-    ----------
-    rows : HingeProblem
-        What it was trained on.
-    beta : ndarray of shape (n_rows,)
-        Signed multipliers: the weight vector is the sum of the rows' images times these.
-    intercept : float
-        The constant ``b``.
-    scores : ndarray of shape (n_instances,)
-        Decision function on all instances.
-    squared_norm : float
-        ``|w|^2``.
-    certificate : Certificate
-        How the solver ended.
-    weights : ndarray of shape (n_features,) or None
-        ``w`` itself in a `LinearTrainer`.
-    """
-
-    rows: HingeProblem
-    beta: NDArray[np.float64]
-    intercept: float
-    scores: NDArray[np.float64]
-    squared_norm: float
-    certificate: Certificate
-    weights: NDArray[np.float64] | None = None
-
-    def instance_coef(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the factor of each instance in the expansion of ``w``."""
-        n = len(self.scores)
-        image = np.zeros(n + len(sizes))
-        np.add.at(image, self.rows.index, self.beta)
-        return image[:n] + np.repeat(image[n:] / sizes, sizes)
+_SOLVER_SWEEPS = 1000  # sweeps likewise on features
 
 
 class Trainer(Protocol):
@@ -118,34 +41,31 @@ class Trainer(Protocol):
         """Train on rows, from the multipliers of an earlier solution if one is given."""
 
     def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the inner product of every instance with their sum, each times its factor."""
+        """Return the inner product of every instance with their sum, each times its coefficient."""
 
     @property
     def keeps_bounds(self) -> bool:
         """Whether a start for other costs is to have the same multipliers at their bounds."""
 
 
-def constant_solution(n_instances: int, sign: float) -> Solution:
-    """Return the machine for bags that all have one sign: that sign everywhere."""
-    rows = HingeProblem(np.empty(0, np.int64), np.empty(0), np.empty(0))
-    certificate = Certificate(
-        objective=0.0, lower_bound=0.0, residual=0.0, status=Status.CONVERGED, n_iter=0
-    )
-    scores = np.full(n_instances, sign)
-    return Solution(rows, np.empty(0), sign, scores, 0.0, certificate)
+class PointTrainer(Trainer, Protocol):
+    """A trainer that knows inner products."""
+
+    @property
+    def points(self) -> RowOperator:
+        """The instances, then the means of the bags if there are any."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelTrainer:
-    """Instances known by their Gram matrix, followed by means of bags if a method needs them.
+    """Instances known by inner products, followed by means of bags if a method needs them.
 
     Rows that take no part have cost 0, so that every problem uses the same matrix, uncopied.
 
     Parameters
     ----------
-    gram : ndarray of shape (n, n) or PointGram
-        Inner products of all instances, then of the means of all bags; a source computes them as
-        they are needed.
+    rows : RowOperator
+        All instances, then the means of all bags.
     n_instances : int
         Number of instances.
     tol : float
@@ -155,10 +75,10 @@ class KernelTrainer:
     loss : {"hinge", "squared_hinge"}
         What a violated margin costs; rows in groups have the hinge.
     cache_bytes : float
-        How much of a matrix that is computed piece by piece each solve may keep.
+        How much of a Gram matrix that is not in memory each solve may keep.
     """
 
-    gram: Any
+    rows: RowOperator
     n_instances: int
     tol: float = 1e-6
     max_iter: int = _SOLVER_STEPS
@@ -170,13 +90,18 @@ class KernelTrainer:
         """See `Trainer`."""
         return self.loss == "hinge"
 
+    @property
+    def points(self) -> RowOperator:
+        """See `PointTrainer`; what is computed is remembered, in each operator anew."""
+        return self._remembered(self.rows)
+
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
-        n = self.gram.shape[0]
-        gram, place = self.gram, rows.index
+        n = self.rows.n
+        points, place = self.rows, rows.index
         repeated = _repeated(rows.index)
         if len(repeated):  # an instance with both signs needs a second row of the matrix
-            gram = _with_copies(gram, rows.index[repeated])
+            points = points.repeated(rows.index[repeated])
             place = rows.index.copy()
             place[repeated] = np.arange(n, n + len(repeated))
             n += len(repeated)
@@ -185,8 +110,8 @@ class KernelTrainer:
         alpha0 = None
         if start is not None:
             alpha0 = np.zeros(n)
-            alpha0[place] = _started(rows, start, self.gram.shape[0])
-        result = self._solve(gram, sign, cost, target, alpha0, _groups(rows, place, n))
+            alpha0[place] = _started(rows, start, self.rows.n)
+        result = self._solve(points, sign, cost, target, alpha0, _groups(rows, place, n))
         beta = sign * result.x
         return Solution(
             rows=rows,
@@ -199,40 +124,32 @@ class KernelTrainer:
 
     def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Trainer`."""
-        n = self.n_instances
-        if isinstance(self.gram, np.ndarray):
-            return np.asarray(self.gram[:n, :n] @ coef, np.float64)
-        out = np.zeros(n)
-        for first in range(0, n, _STRIP):
-            rows = np.arange(first, min(first + _STRIP, n))
-            out += coef[rows] @ self.gram.block(rows)[:, :n]
-        return out
+        used = np.flatnonzero(coef)
+        return self.rows.products(used, coef[used], np.arange(self.n_instances))
 
     def _solve(
         self,
-        gram: Any,
+        points: RowOperator,
         sign: NDArray[np.float64],
         cost: NDArray[np.float64],
         target: NDArray[np.float64],
         alpha0: NDArray[np.float64] | None,
         groups: tuple[NDArray[np.int64], NDArray[np.float64]] | None,
     ) -> Any:
-        is_array = isinstance(gram, np.ndarray)
+        settings: dict[str, Any] = {"target": target, "alpha0": alpha0, "tol": self.tol}
         if groups is None:
             return solve_svm_dual(
-                gram if is_array else CachedGram(gram, self.cache_bytes), sign, cost,
-                target=target, alpha0=alpha0, tol=self.tol, max_iter=self.max_iter,
-                loss=self.loss, check_finite=False,
+                self._remembered(points), sign, cost, max_iter=self.max_iter, loss=self.loss,
+                **settings,
             )  # fmt: skip
-        if is_array:
-            return solve_grouped_svm_dual(
-                gram, sign, *groups, target=target, alpha0=alpha0,
-                tol=self.tol, max_iter=self.max_iter, check_finite=False,
-            )  # fmt: skip
-        source = CachedGram(gram, self.cache_bytes)
-        return solve_grouped_svm_by_blocks(
-            source, sign, *groups, target=target, alpha0=alpha0, tol=self.tol
+        if points.array is None:
+            return solve_grouped_svm(self._remembered(points), sign, *groups, **settings)
+        return solve_grouped_svm_dual(
+            points.array, sign, *groups, max_iter=self.max_iter, check_finite=False, **settings
         )
+
+    def _remembered(self, points: RowOperator) -> RowOperator:
+        return points if points.array is not None else CachedRows(points, self.cache_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,28 +186,43 @@ class LinearTrainer:
         """Number of instances."""
         return int(self.features.shape[0])
 
+    @cached_property
+    def rows(self) -> FeatureRows:
+        """The instances."""
+        return FeatureRows(self.features)
+
+    @cached_property
+    def bag_means(self) -> Any:
+        """What stands for the means of bags."""
+        return mean_instances(self.features, self.offsets) if self.means is None else self.means
+
+    @property
+    def points(self) -> RowOperator:
+        """See `PointTrainer`."""
+        return StackedRows([self.rows, FeatureRows(self.bag_means)])
+
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
-        matrix, index = self._images(rows.index)
+        points = self._points(rows.index)
         alpha0 = None
         if start is not None:
             alpha0 = _started(rows, start, self.n_instances + len(self.offsets) - 1)
+        result: Any
         if rows.group is None:
             result = solve_linear_svm(
-                matrix, rows.sign, rows.cost, target=rows.target, rows=index, alpha0=alpha0,
+                points, rows.sign, rows.cost, target=rows.target, alpha0=alpha0,
                 tol=self.tol, max_iter=min(self.max_iter, _SOLVER_SWEEPS), loss=self.loss,
             )  # fmt: skip
         else:
-            result = solve_linear_grouped_svm(
-                matrix, rows.sign, *_compact_groups(rows), target=rows.target, rows=index,
-                alpha0=alpha0, tol=self.tol,
+            result = solve_grouped_svm(
+                points, rows.sign, *_compact_groups(rows), target=rows.target, alpha0=alpha0,
+                tol=self.tol,
             )  # fmt: skip
-        scores = FeatureRows(self.features).dot(result.coef) + result.intercept
         return Solution(
             rows=rows,
             beta=rows.sign * result.x,
             intercept=result.intercept,
-            scores=scores,
+            scores=self.rows.dot(result.coef) + result.intercept,
             squared_norm=float(result.coef @ result.coef),
             certificate=result.certificate,
             weights=result.coef,
@@ -298,72 +230,34 @@ class LinearTrainer:
 
     def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Trainer`."""
-        matrix = FeatureRows(self.features)
-        return matrix.dot(matrix.combine(coef))
+        return self.rows.dot(self.rows.combine(coef))
 
-    def _images(self, index: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
-        """Return a matrix that holds the images, and their rows in it.
+    def _points(self, index: NDArray[np.int64]) -> FeatureRows:
+        """Return some points.
 
         Instances stay where they are. With means of bags, which only the first problem of a method
         has, a matrix of the rows in question is put together.
         """
-        n = self.n_instances
-        is_mean = index >= n
-        if not is_mean.any():
-            return self.features, index
-        means = self.means
-        if means is None:
-            means = mean_instances(self.features, self.offsets)
-        means = means[index[is_mean] - n]
-        instances = self.features[index[~is_mean]]
-        stack = sp.vstack if sp.issparse(self.features) else np.concatenate
-        place = np.empty(len(index), np.int64)
-        n_plain = instances.shape[0]
-        place[~is_mean] = np.arange(n_plain)
-        place[is_mean] = np.arange(n_plain, len(index))
-        return stack([instances, means]), place
+        if not (index >= self.n_instances).any():
+            return self.rows.take(index)
+        return FeatureRows(self.points.features(index))
 
 
-def mean_instances(instances: Any, offsets: NDArray[np.int64]) -> Any:
-    """Return the mean of the instances of each bag, in their precision."""
-    if not sp.issparse(instances):
-        return segment_mean(instances, offsets[:-1], offsets[1:])
-    sizes = np.diff(offsets)
-    n = instances.shape[0]
-    factor = np.repeat(1.0 / sizes, sizes)
-    means = sp.csr_array((factor, np.arange(n), offsets), shape=(len(sizes), n)) @ instances
-    return means.astype(instances.dtype, copy=False)
-
-
-def _started(rows: HingeProblem, start: Solution | None, n_images: int) -> NDArray[np.float64]:
-    """Return where to start: the multipliers that the images had, 0 where the sign has changed."""
+def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> NDArray[np.float64]:
+    """Return where to start: the multipliers that the points had, 0 where the sign has changed."""
     if start is None:
         return np.zeros(len(rows.index))
-    before = np.bincount(start.rows.index, weights=start.beta, minlength=n_images)
+    before = np.bincount(start.rows.index, weights=start.beta, minlength=n_points)
     return np.maximum(rows.sign * before[rows.index], 0.0)
 
 
 def _repeated(index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places at which an image occurs that has occurred before."""
+    """Return the places at which a point occurs that has occurred before."""
     if np.bincount(index).max(initial=0) <= 1:
         return np.empty(0, np.int64)
     first = np.zeros(len(index), bool)
     first[np.unique(index, return_index=True)[1]] = True
     return np.flatnonzero(~first)
-
-
-def _with_copies(gram: Any, images: NDArray[np.int64]) -> Any:
-    """Return the matrix with some of its rows and columns once more at the end."""
-    if not isinstance(gram, np.ndarray):
-        return gram.with_copies(images)
-    n, m = gram.shape[0], len(images)
-    border = gram[images]
-    out = np.empty((n + m, n + m), gram.dtype)
-    out[:n, :n] = gram
-    out[n:, :n] = border
-    out[:n, n:] = border.T
-    out[n:, n:] = border[:, images]
-    return out
 
 
 def _groups(

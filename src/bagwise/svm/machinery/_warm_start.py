@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from bagwise.base import Starts
 from bagwise.solvers import rescale_alpha
-from bagwise.svm.machinery._trainer import HingeProblem, Solution, Trainer
+from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._trainer import Trainer
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,22 +3,8 @@
 import numpy as np
 import pytest
 
-from bagwise.solvers.operators._gram_source import ArrayGram, CachedGram, GramSource
-
-
-class Counting:
-    """A source that notes which rows were asked for."""
-
-    def __init__(self, gram):
-        self.gram, self.shape, self.dtype = gram, gram.shape, gram.dtype
-        self.asked = []
-
-    def diagonal(self):
-        return self.gram.diagonal()
-
-    def block(self, rows, columns=None):
-        self.asked.append(list(rows))
-        return self.gram[rows] if columns is None else self.gram[np.ix_(rows, columns)]
+from bagwise.solvers import CachedRows
+from solvers.blocks import BlockRows
 
 
 def _gram(n=8, dtype=np.float64):
@@ -30,30 +16,11 @@ def _rows(*indices):
     return np.array(indices, np.int64)
 
 
-def test_all_are_sources():
-    source = ArrayGram(_gram())
-    assert isinstance(source, GramSource)
-    assert isinstance(CachedGram(source, 1e3), GramSource)
-    assert isinstance(Counting(_gram()), GramSource)
-    assert not isinstance([[1.0]], GramSource)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_array_gram(dtype):
-    gram = _gram(dtype=dtype)
-    source = ArrayGram(gram)
-    assert source.shape == (8, 8)
-    assert source.dtype == dtype
-    np.testing.assert_array_equal(source.diagonal(), gram.diagonal())
-    np.testing.assert_array_equal(source.block(_rows(1, 4)), gram[[1, 4]])
-    np.testing.assert_array_equal(source.block(_rows(1, 4), _rows(0, 7)), gram[[1, 4]][:, [0, 7]])
-
-
 def test_rows_are_computed_once_while_they_are_kept():
     gram = _gram()
-    source = Counting(gram)
-    cached = CachedGram(source, 4 * gram[0].nbytes)
-    assert cached.shape == (8, 8)
+    source = BlockRows(gram)
+    cached = CachedRows(source, 4 * gram[0].nbytes)
+    assert cached.n == 8
     np.testing.assert_array_equal(cached.diagonal(), gram.diagonal())
     for rows in (_rows(0, 1), _rows(1, 2), _rows(0, 1, 2)):
         np.testing.assert_array_equal(cached.block(rows), gram[rows])
@@ -63,8 +30,8 @@ def test_rows_are_computed_once_while_they_are_kept():
 
 def test_the_rows_used_longest_ago_are_forgotten():
     gram = _gram()
-    source = Counting(gram)
-    cached = CachedGram(source, 3 * gram[0].nbytes)
+    source = BlockRows(gram)
+    cached = CachedRows(source, 3 * gram[0].nbytes)
     for row in (0, 1, 2, 0, 3):  # 1 makes room for 3
         cached.block(_rows(row))
     source.asked.clear()
@@ -78,7 +45,7 @@ def test_the_rows_used_longest_ago_are_forgotten():
 @pytest.mark.parametrize("n_kept", [0, 0.5, 2])
 def test_more_rows_than_fit_are_served(n_kept):
     gram = _gram()
-    cached = CachedGram(ArrayGram(gram), n_kept * gram[0].nbytes)
+    cached = CachedRows(BlockRows(gram), n_kept * gram[0].nbytes)
     for _ in range(2):
         np.testing.assert_array_equal(cached.block(np.arange(8)), gram)
     assert cached.n_kept == int(n_kept)
@@ -86,8 +53,8 @@ def test_more_rows_than_fit_are_served(n_kept):
 
 def test_some_columns_come_from_the_rows_that_are_kept():
     gram = _gram()
-    source = Counting(gram)
-    cached = CachedGram(source, 4 * gram[0].nbytes)
+    source = BlockRows(gram)
+    cached = CachedRows(source, 4 * gram[0].nbytes)
     cached.block(_rows(2, 5))
     rows = _rows(1, 2, 5)
     np.testing.assert_array_equal(cached.block(rows, rows), gram[np.ix_(rows, rows)])
@@ -97,8 +64,8 @@ def test_some_columns_come_from_the_rows_that_are_kept():
 
 def test_narrow_rows_leave_room_for_more():
     gram = _gram()
-    source = Counting(gram)
-    cached = CachedGram(source, 4 * gram[0].nbytes)
+    source = BlockRows(gram)
+    cached = CachedRows(source, 4 * gram[0].nbytes)
     cached.block(_rows(0, 1, 2, 3))
     columns = _rows(1, 3, 4, 6)
     cached.narrow(columns)
@@ -119,7 +86,7 @@ def test_narrow_rows_leave_room_for_more():
 @pytest.mark.parametrize("columns", [None, _rows(0, 1), _rows(1, 7), _rows(3, 4, 5)])
 def test_columns_that_are_not_kept_are_computed(columns):
     gram = _gram()
-    cached = CachedGram(ArrayGram(gram), 4 * gram[0].nbytes)
+    cached = CachedRows(BlockRows(gram), 4 * gram[0].nbytes)
     cached.narrow(_rows(1, 3, 4, 6))
     rows = _rows(1, 2, 3)
     cached.block(rows, _rows(1, 3, 4, 6))
@@ -134,7 +101,7 @@ def test_columns_that_are_not_kept_are_computed(columns):
 
 def test_no_columns_and_no_rows():
     gram = _gram()
-    cached = CachedGram(ArrayGram(gram), 4 * gram[0].nbytes)
+    cached = CachedRows(BlockRows(gram), 4 * gram[0].nbytes)
     nothing = np.empty(0, np.int64)
     assert cached.block(nothing).shape == (0, 8)
     cached.narrow(nothing)

@@ -1,85 +1,30 @@
-"""Gram matrices that are computed piece by piece, for problems too large to hold one in memory."""
+"""Rows whose inner products are costly: those used last are remembered."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-@runtime_checkable
-class GramSource(Protocol):
-    """What a solver needs of a symmetric, positive semi-definite matrix that is not in memory."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, twice."""
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        """Single or double precision."""
-
-    def diagonal(self) -> NDArray[Any]:
-        """Return the diagonal."""
-
-    def block(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
-    ) -> NDArray[Any]:
-        """Return the entries of some rows and some columns; ``None`` means all columns.
-
-        Indices ascend. The array belongs to the caller.
-        """
+from bagwise.solvers.operators._row_operator import RowOperator
 
 
-class ArrayGram:
-    """A source around an array, which may be a memory map: only the blocks asked for are read.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-        A symmetric matrix in single or double precision.
-    """
-
-    def __init__(self, gram: NDArray[Any]) -> None:
-        self._gram = gram
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, twice."""
-        return self._gram.shape
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        """Type of the entries."""
-        return self._gram.dtype
-
-    def diagonal(self) -> NDArray[Any]:
-        """Return the diagonal."""
-        return self._gram.diagonal()
-
-    def block(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
-    ) -> NDArray[Any]:
-        """Return the entries of some rows and some columns; ``None`` means all columns."""
-        return self._gram[rows] if columns is None else self._gram[np.ix_(rows, columns)]
-
-
-class CachedGram:
-    """A source that remembers the rows used last.
+class CachedRows(RowOperator):
+    """An operator that remembers the rows of the Gram matrix used last.
 
     Rows are kept over one set of columns, at first all of them. Requests for these columns fill the
     cache; requests for some of them are served from it as far as it goes.
 
     Parameters
     ----------
-    source : GramSource
-        Where rows come from.
+    source : RowOperator
+        Where they come from.
     max_bytes : float
         Most bytes to keep. Less than one row: nothing is kept.
     """
 
-    def __init__(self, source: GramSource, max_bytes: float) -> None:
+    def __init__(self, source: RowOperator, max_bytes: float) -> None:
         self._source, self._max_bytes = source, max_bytes
-        self._n = source.shape[0]
+        self._n = source.n
         self._columns: NDArray[np.int64] | None = None
         self._memory = np.empty(
             min(self._n**2, int(max_bytes // source.dtype.itemsize)), source.dtype
@@ -88,17 +33,17 @@ class CachedGram:
         self._lay_out(self._n)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, twice."""
-        return self._n, self._n
+    def n(self) -> int:
+        """Number of rows."""
+        return self._n
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """Type of the entries."""
+        """Precision of the inner products."""
         return self._source.dtype
 
-    def diagonal(self) -> NDArray[Any]:
-        """Return the diagonal."""
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return the squared norm of each row."""
         return self._source.diagonal()
 
     @property
@@ -138,7 +83,7 @@ class CachedGram:
         if columns is None:
             return None
         places = np.searchsorted(self._columns, columns)
-        if len(self._columns) == 0 or places[-1:].max(initial=0) == len(self._columns):
+        if len(self._columns) == 0 or places.max(initial=0) == len(self._columns):
             return None
         return places if np.array_equal(self._columns[places], columns) else None
 
@@ -147,20 +92,29 @@ class CachedGram:
             return columns is self._columns
         return columns is self._columns or np.array_equal(columns, self._columns)
 
+    def effort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many rows have to be read for each of these."""
+        return self._source.effort(rows)
+
     def block(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64] | None = None,
+        out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """Return the entries of some rows and some columns; ``None`` means all columns."""
+        """Return the inner products of some rows with some others or all."""
         whole = self._is_kept(columns)
         places = None if whole else self._places(columns)
         if not whole and places is None:
-            return self._source.block(rows, columns)
+            return self._source.block(rows, columns, out)
         slot = self._slot[rows]
         hit = slot >= 0
         if not hit.any():
-            out = self._source.block(rows, columns)
+            out = self._source.block(rows, columns, out)
         else:
-            out = np.empty((len(rows), self._n if columns is None else len(columns)), self.dtype)
+            if out is None:
+                width = self._n if columns is None else len(columns)
+                out = np.empty((len(rows), width), self.dtype)
             if places is None:
                 out[hit] = self._rows[slot[hit]]
             else:

@@ -1,0 +1,193 @@
+"""Rows made of other rows: sums of a few of them, and several sets behind one another."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bagwise.exceptions import MemoryLimitError
+from bagwise.solvers.operators._cached_rows import CachedRows
+from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
+from bagwise.solvers.operators._row_operator import RowOperator, written
+
+_FEW = 64  # rows whose squared norms are computed at a time
+
+
+class SumRows(RowOperator):
+    """Rows that are sums of a few rows of another operator, and are never written down all at once.
+
+    Parameters
+    ----------
+    source : RowOperator
+        The rows that are summed.
+    matrix : CSR array of shape (n, source.n)
+        The coefficients of the sums.
+    max_bytes : float
+        Most memory for a block of inner products: `MemoryLimitError` beyond.
+    """
+
+    def __init__(self, source: RowOperator, matrix: Any, *, max_bytes: float = inf) -> None:
+        self._source, self._matrix, self._max_bytes = source, sp.csr_array(matrix), max_bytes
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self._matrix.shape[0])
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Precision of the inner products: sums are in double precision."""
+        return np.dtype(np.float64)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return the squared norm of each row."""
+        pieces = np.array_split(np.arange(self.n), -(-self.n // _FEW))
+        return np.concatenate([self.block(few, few).diagonal() for few in pieces])
+
+    def block(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64] | None = None,
+        out: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """Return the inner products of some rows with some others or all."""
+        columns = np.arange(self.n) if columns is None else columns
+        self._refuse_large(len(rows), len(columns))
+        used, left = _compact(self._matrix[rows])
+        same = rows is columns or np.array_equal(rows, columns)
+        features = self._source.features(used) if same else None
+        if features is not None:
+            values = FeatureRows(left @ features).gram()
+        elif same:
+            values = left @ (left @ self._inner(used, used)).T
+            values = 0.5 * (values + values.T)
+        else:
+            others, right = _compact(self._matrix[columns])
+            values = (right @ (left @ self._inner(used, others)).T).T
+        return written(values, out)
+
+    def products(
+        self,
+        rows: NDArray[np.int64],
+        coef: NDArray[np.float64],
+        columns: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the inner products of a sum of rows with some rows or all."""
+        products = self._source.products(*self._summed(rows, coef))
+        matrix = self._matrix if columns is None else self._matrix[columns]
+        out: NDArray[np.float64] = matrix @ products
+        return out
+
+    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a sum of rows itself, if it can be written down."""
+        return self._source.weights(*self._summed(rows, coef))
+
+    def _summed(
+        self, rows: NDArray[np.int64], coef: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return a sum of rows as one of the rows behind them: which, and their coefficients."""
+        total = self._matrix[rows].T @ coef
+        used = np.flatnonzero(total)
+        return used, total[used]
+
+    def _inner(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        if not isinstance(self._source, CachedRows):
+            return self._source.block(rows, columns).astype(np.float64, copy=False)
+        # Whole rows, though some columns would do: they stay in the cache for `products`.
+        strips = self._source.strips(rows, self._source.n)
+        return np.concatenate(
+            [self._source.block(rows[piece])[:, columns].astype(np.float64) for piece in strips]
+        )
+
+    def _refuse_large(self, n_rows: int, n_columns: int) -> None:
+        n_bytes = 8.0 * n_rows * n_columns
+        if n_bytes > self._max_bytes:
+            msg = (
+                f"The inner products of {n_rows} rows with {n_columns} take "
+                f"{1e-6 * n_bytes:.3g} MB, and {1e-6 * self._max_bytes:.3g} MB are allowed."
+            )
+            raise MemoryLimitError(msg)
+
+
+class StackedRows(RowOperator):
+    """Rows with features that lie in several matrices, one behind the other.
+
+    Parameters
+    ----------
+    parts : sequence of FeatureRows
+        The rows, all of the same number of features.
+    """
+
+    def __init__(self, parts: Sequence[FeatureRows]) -> None:
+        self._parts = list(parts)
+        self._bounds = np.cumsum([0, *(part.n for part in parts)])
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self._bounds[-1])
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Precision of the inner products."""
+        return np.dtype(np.float64)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return the squared norm of each row."""
+        return np.concatenate([part.diagonal() for part in self._parts])
+
+    def block(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64] | None = None,
+        out: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """Return the inner products of some rows with some others or all."""
+        columns = np.arange(self.n) if columns is None else columns
+        return written(cross_products(self.features(rows), self.features(columns)), out)
+
+    def products(
+        self,
+        rows: NDArray[np.int64],
+        coef: NDArray[np.float64],
+        columns: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the inner products of a sum of rows with some rows or all."""
+        weights = self.weights(rows, coef)
+        if columns is not None:
+            return FeatureRows(self.features(columns)).dot(weights)
+        return np.concatenate([part.dot(weights) for part in self._parts])
+
+    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a sum of rows itself."""
+        number = self._numbers(rows)
+        sums = [
+            part.weights(rows[number == k] - self._bounds[k], coef[number == k])
+            for k, part in enumerate(self._parts)
+        ]
+        total: NDArray[np.float64] = np.add.reduce(sums)
+        return total
+
+    def features(self, rows: NDArray[np.int64]) -> Any:
+        """Return some rows as a matrix."""
+        number = self._numbers(rows)
+        blocks = [
+            part.features(rows[number == k] - self._bounds[k]) for k, part in enumerate(self._parts)
+        ]
+        matrix = sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.vstack(blocks)
+        order = np.argsort(number, kind="stable")
+        return matrix[np.argsort(order)]
+
+    def _numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which part each row lies in."""
+        return np.searchsorted(self._bounds, rows, side="right") - 1
+
+
+def _compact(matrix: Any) -> tuple[NDArray[np.int64], Any]:
+    """Return the columns that are not empty, and the matrix without the others."""
+    used, place = np.unique(matrix.indices, return_inverse=True)
+    shape = (matrix.shape[0], len(used))
+    return used.astype(np.int64), sp.csr_array((matrix.data, place, matrix.indptr), shape=shape)
