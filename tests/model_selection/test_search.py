@@ -28,7 +28,7 @@ import bagwise.embedding._miles as miles
 import bagwise.svm._graph_svm as graph_svm
 import bagwise.svm.machinery._bag_kernel_machine as bag_kernel_machine
 import bagwise.svm.machinery._ki_machine as ki_machine
-import bagwise.svm.machinery._representation as representation
+import bagwise.svm.machinery._points as points
 import bagwise.svm.machinery._warm_start as warm_start
 from bagwise import Bags, all_estimators
 from bagwise.base import Share, SharedWork, Starts
@@ -254,8 +254,8 @@ def test_what_is_shared_is_what_the_documentation_says(toy, monkeypatch, name):
 
 MATRICES = {  # what makes it, how often with 2 numbers for gamma, and with 2 rules in 3 folds
     "MICA": (MICA(), InstanceKernel, "gram", 2, 6),
-    "InsKISVM": (InsKISVM(), ki_machine, "point_gram", 2, 6),
-    "BagKISVM": (BagKISVM(), ki_machine, "point_gram", 2, 6),
+    "InsKISVM": (InsKISVM(), points, "point_gram", 2, 6),
+    "BagKISVM": (BagKISVM(), points, "point_gram", 2, 6),
     "MIGraph": (EDGES, graph_svm, "graph_gram", 2, 6),
     "edges": (EDGES, graph_svm, "bag_edges", 1, 1),
     "pairs of edges": (EDGES, graph_svm, "set_gram", 1, 1),
@@ -420,7 +420,7 @@ def test_a_step_that_does_nothing_costs_nothing(toy, monkeypatch):
     bags, y = toy
     pipeline = make_pipeline(Unchanged(), SIL(gamma=0.5))
     both(pipeline, {"sil__C": C}, bags, y)
-    grams = count_calls(monkeypatch, representation, "point_gram")
+    grams = count_calls(monkeypatch, points, "point_gram")
     BagGridSearchCV(pipeline, {"sil__C": C}, cv=CV, refit=False).fit(bags, y)
     assert len(grams) == 1
 
@@ -541,7 +541,7 @@ def count_calls(monkeypatch, module, name):
 @pytest.mark.parametrize("n_jobs", [None, 3])
 def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
     bags, y = toy
-    instance_grams = count_calls(monkeypatch, representation, "point_gram")
+    instance_grams = count_calls(monkeypatch, points, "point_gram")
     bag_grams = count_calls(monkeypatch, bag_kernel_machine, "set_gram")
     settings = {"cv": CV, "refit": False, "n_jobs": n_jobs, "return_train_score": True}
     numbers = {"C": C, "gamma": [0.1, 1.0]}
@@ -559,7 +559,7 @@ def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
 
 def test_one_matrix_and_one_transformation_for_each_fold(toy, monkeypatch):
     bags, y = toy
-    grams = count_calls(monkeypatch, representation, "point_gram")
+    grams = count_calls(monkeypatch, points, "point_gram")
     fits = count_calls(monkeypatch, StandardScaler, "fit")
     pipeline = make_pipeline(InstanceTransformer(StandardScaler()), SIL())
     grid = {"sil__C": C, "sil__gamma": [0.1, 1.0]}
