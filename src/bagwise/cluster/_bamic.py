@@ -226,13 +226,14 @@ class BAMIC(BagClusterer):
         return self.metric if given else InstanceMetric(self.metric)
 
     def _given_square(self, bags: Bags) -> NDArray[Any]:
-        rows = self._one_row_each(bags).instances
-        if rows.shape[0] != rows.shape[1]:
+        shape = len(self._one_row_each(bags)), bags.n_features
+        if shape[0] != shape[1]:
             msg = (
                 "With distance='precomputed', BAMIC.fit needs a square matrix, the distances "
-                f"between all training bags. Got shape {rows.shape}."
+                f"between all training bags. Got shape {shape}."
             )
             raise ValueError(msg)
+        rows = bags.instances
         return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
 
     def _one_row_each(self, bags: Bags) -> Bags:

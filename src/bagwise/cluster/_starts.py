@@ -35,10 +35,10 @@ def kmeans_weights(
     bags: Bags, n_clusters: int, n_starts: int, random: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Return the centres of k-means clusters of instances, less their mean, for each start."""
-    seeds = random.randint(np.iinfo(np.int32).max, size=n_starts)
+    seeds, instances = random.randint(np.iinfo(np.int32).max, size=n_starts), bags.instances
     with threadpool_limits(1, user_api="openmp"):  # sums of several threads vary
         models = [
-            KMeans(n_clusters, init="random", n_init=1, random_state=seed).fit(bags.instances)
+            KMeans(n_clusters, init="random", n_init=1, random_state=seed).fit(instances)
             for seed in seeds
         ]
     centres = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)

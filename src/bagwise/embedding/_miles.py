@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags
+from bagwise.bags import Bags, segment_rows
 from bagwise.base import (
     BagClassifier,
     KernelParameters,
@@ -171,7 +171,6 @@ class MILES(BagClassifier):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        instances, offsets = bags.instances, bags.offsets
         gamma = settled_gamma(self.gamma, bags, bag_weight)
         share = shared_by(bags, room_for=self)
         if share is None:
@@ -181,8 +180,9 @@ class MILES(BagClassifier):
             distance = whole[np.ix_(share.index, share.rows)]
         starts = None if share is None else share.starts(problem_key(self))
         similarity = _similarity(distance, gamma)
+        instances = bags.instances
         keys = instance_keys(instances)
-        bag_keys = np.add.reduceat(keys, offsets[:-1]) / bags.sizes
+        bag_keys = np.add.reduceat(keys, bags.offsets[:-1]) / bags.sizes
         penalty = perturbed(np.ones(len(keys)), keys)
 
         def solve(output: int) -> OneNormSVMResult:
@@ -237,9 +237,9 @@ class MILES(BagClassifier):
         return np.asarray(similarity @ self.coef_.T + self.intercept_)
 
     def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
-        instances, starts = bags.instances, bags.offsets[:-1]
-        rows = np.arange(bags.n_instances)
-        distance = nearest(_SQUARED, instances, rows, rows + 1, self.prototypes_)
+        matrix, firsts, stops = bags.segments
+        rows, starts = segment_rows(firsts, stops), bags.offsets[:-1]
+        distance = nearest(_SQUARED, matrix, rows, rows + 1, self.prototypes_)
         least = np.minimum.reduceat(distance, starts, axis=0)
         limit = np.repeat(least * (1 + _TIE[distance.dtype]), bags.sizes, axis=0)
         is_nearest = (distance <= limit).astype(np.float64)
@@ -250,7 +250,7 @@ class MILES(BagClassifier):
 
 def _distances(bags: Bags) -> NDArray[Any]:
     """Return the squared distance from each bag to the nearest instance of every bag."""
-    return nearest_among(_SQUARED, bags.instances, bags.offsets[:-1], bags.offsets[1:])
+    return nearest_among(_SQUARED, *bags.segments)
 
 
 def _similarity(distance: NDArray[Any], gamma: float) -> NDArray[Any]:

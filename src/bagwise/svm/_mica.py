@@ -182,15 +182,14 @@ class MICA(MaxRuleMachine):
         cost_weight: NDArray[np.float64],
         bag_weight: NDArray[np.float64],
     ) -> dict[str, Any]:
-        instances = bags.instances
         kernel, given = None, np.arange(bags.n_instances)
-        share, gram = None, None
+        instances, share, gram = None, None, None
         if self.kernel == "precomputed":
             matrix, given = given_square(bags, type(self).__name__)
             features = _given_kernel(matrix)
             row_key = scaled_keys(matrix @ np.repeat(bag_weight, bags.sizes))
         else:
-            kernel = self._resolve_kernel(bags, bag_weight)
+            kernel, instances = self._resolve_kernel(bags, bag_weight), bags.instances
             share = self._share(bags)
             features, gram = self._weighted_features(bags, instances, kernel, share)
             row_key = instance_keys(instances)

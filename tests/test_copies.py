@@ -1,0 +1,203 @@
+"""Copies of the instance matrix while estimators fit and predict: none that is not in the tables.
+
+The bags are few and have many features, so that kernel matrices are small beside the instances and
+memory counts copies of rows. Whatever works on blocks of 512 rows, or on chunks of 4 MB, works on
+the whole matrix at once here.
+"""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bagwise import Bags, all_estimators
+from bagwise.bags import _matrix
+
+ESTIMATORS = dict(all_estimators())
+N_BAGS, SIZE = 24, 3
+#: Features; fewer where a fit takes as long as the features are many.
+WIDTH = {"CPM3C": 1000}
+MANY = 16_000
+
+#: Where a fit with the default takes long, or vectors of features are many by default.
+PARAMETERS = {
+    "CPM3C": {"n_init": 1, "max_iter": 1},
+    "M3IC": {"n_init": 1, "max_iter": 5},
+    "RandomSetSVM": {"n_vectors": 2},
+    "ReducedSetSVM": {"n_vectors": 2, "n_starts": 1, "refit": None},
+    "RegSVM": {"max_iter": 3},
+    "SparseMI": {"n_vectors": 2, "n_init": 1, "max_iter": 20},
+}
+
+#: Memory of a fit, beside the model, and of a prediction, in sizes of the instance matrix.
+USUAL = {
+    "dense": (0.1, 0.1),  # no copy at all
+    "mapped": (0.1, 0.1),
+    "scattered": (1.1, 1.1),  # the rows of the selection, which kernels take as one matrix
+    "sparse": (2.2, 3.3),  # slices of a CSR matrix are copies: a block of rows on each side
+}
+
+#: Reason -> {estimator: {layout: memory}}; layouts that are left out are as usual.
+ALLOWED = {
+    "distances: blocks of rows are centred, one on each side, dense if one side is": {
+        "BAMIC": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (5.0, 4.2)},
+        "BagKMeans": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (16.0, 16.0)},
+        "MILES": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (5.0, 3.3)},
+    },
+    "mean instances: stacked under the instances for the kernel matrix, and dense": {
+        "MISVM": {"dense": (1.4, 0.1), "scattered": (2.4, 1.1), "sparse": (10.5, 3.3)},
+    },
+    "statistics: two vectors of features for each bag of three instances, and dense": {
+        name: {"dense": (0.8, 1.5), "scattered": (0.8, 1.5), "sparse": (9.0, 13.5)}
+        for name in ("MinimaxKernelSVM", "StatisticKernelSVM")
+    },
+    "expansions: the minimiser keeps some vectors of features for each vector, all dense": {
+        "RandomSetSVM": {"dense": (0.6, 0.1), "scattered": (1.6, 1.1)},
+        "ReducedSetSVM": {"dense": (4.2, 0.1), "scattered": (4.2, 1.1), "sparse": (16.0, 3.3)},
+        "SparseMI": {"dense": (1.0, 0.1), "scattered": (2.0, 1.1), "sparse": (7.0, 3.3)},
+    },
+    "streams: chunks that are read ahead, sums and cuts, which are vectors of features": {
+        "CPM3C": dict.fromkeys(USUAL, (25.0, 4.0)),
+        "M3IC": {"dense": (1.0, 0.1), "sparse": (3.0, 0.4)},
+    },
+}
+
+#: How often the rows of a scattered selection are copied, one copy after another, by a fit and by
+#: a prediction: a rule for gamma reads them, then the kernel matrix; the scores read them.
+USUAL_GATHERS = (2, 1)
+ALLOWED_GATHERS = {
+    "selections: distances and statistics find the rows where they are": {
+        "BAMIC": (0, 0),
+        "MILES": (2, 0),
+        "MinimaxKernelSVM": (0, 0),
+        "StatisticKernelSVM": (0, 0),
+    },
+    "support vectors: they are taken from another copy": {
+        "BagKISVM": (3, 1),
+        "InsKISVM": (3, 1),
+    },
+    "weights of cliques: they are aligned with the rows of a matrix": {"MIGraphSVM": (4, 2)},
+    "expansions: the first vectors are taken from another copy, the kernel means are a stream": {
+        "RandomSetSVM": (4, 1),
+        "SparseMI": (4, 1),
+    },
+    "streams: each pass copies chunk by chunk": {"CPM3C": (1000, 1), "M3IC": (4, 0)},
+}
+
+
+def _find(table, name):
+    return next((found[name] for found in table.values() if name in found), None)
+
+
+@pytest.fixture(scope="module")
+def make_bags(tmp_path_factory):
+    """Return a function of layout and number of features that makes bags and labels."""
+    made = {}
+
+    def make(layout, n_features):
+        if (layout, n_features) not in made:
+            made[layout, n_features] = _make(layout, n_features, tmp_path_factory)
+        return made[layout, n_features]
+
+    return make
+
+
+def _make(layout, n_features, folders):
+    rng = np.random.default_rng(0)
+    y = np.arange(N_BAGS) % 2
+    X = rng.normal(size=(N_BAGS * SIZE, n_features))
+    X[::SIZE] += 0.5 * y[:, None]
+    offsets = np.arange(0, len(X) + 1, SIZE)
+    if layout == "sparse":
+        return Bags(sp.csr_array(X * (rng.random(X.shape) < 0.1)), offsets), y
+    if layout == "mapped":
+        path = folders.mktemp("copies") / "made.bags"
+        Bags(X, offsets).write(path)
+        return Bags.open(path), y
+    if layout == "scattered":
+        fold = rng.permutation(N_BAGS)
+        every = Bags(np.concatenate([X, X]), np.arange(0, 2 * len(X) + 1, SIZE))
+        return every[fold], y[fold]
+    return Bags(X, offsets), y
+
+
+class Gathers:
+    """Counts copies of most rows of the bags."""
+
+    def __init__(self, monkeypatch):
+        self.number, self.real = 0, _matrix.take_rows
+        monkeypatch.setattr(_matrix, "take_rows", self.take)
+
+    def take(self, matrix, rows):
+        self.number += len(rows) > N_BAGS * SIZE / 2
+        return self.real(matrix, rows)
+
+    def during(self, run):
+        """Return the number of copies and the peak of memory of a call."""
+        self.number = 0
+        tracemalloc.start()
+        try:
+            run()
+            return self.number, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+
+def _size_of_model(model):
+    arrays = [value for value in vars(model).values() if hasattr(value, "dtype")]
+    return sum(_matrix.matrix_bytes(array) for array in arrays if getattr(array, "ndim", 0))
+
+
+@pytest.mark.parametrize("layout", USUAL)
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_copies_of_the_instance_matrix(name, layout, make_bags, monkeypatch):
+    monkeypatch.setenv("BAGWISE_NUM_THREADS", "2")
+    bags, y = make_bags(layout, WIDTH.get(name, MANY))
+    model, gathers = ESTIMATORS[name](**PARAMETERS.get(name, {})), Gathers(monkeypatch)
+    size = _matrix.matrix_bytes(bags.instances)
+    allowed = _find(ALLOWED, name) or {}
+    limits = allowed.get(layout, allowed.get("dense") if layout == "mapped" else None)
+    limits = np.array(USUAL[layout] if limits is None else limits)
+    n_allowed = (0, 0)
+    if layout == "scattered":
+        n_allowed = _find(ALLOWED_GATHERS, name) or USUAL_GATHERS
+
+    def measure():
+        n_fit, fit = gathers.during(lambda: model.fit(bags, y))
+        n_predict, predict = gathers.during(lambda: model.predict(bags))
+        memory = np.array([fit - _size_of_model(model), predict]) / size
+        return (n_fit, n_predict), memory.round(2)
+
+    counted, memory = measure()
+    if (memory > limits).any():  # what is imported and compiled at first takes memory too
+        counted, memory = measure()
+    assert (memory <= limits).all(), (memory, limits)
+    assert counted[0] <= n_allowed[0], (counted, n_allowed)
+    assert counted[1] <= n_allowed[1], (counted, n_allowed)
+
+
+def test_tables_speak_of_estimators_and_layouts():
+    known = set(ESTIMATORS)
+    assert set(WIDTH) | set(PARAMETERS) <= known
+    for found in ALLOWED.values():
+        assert set(found) <= known
+        assert all(set(limits) <= set(USUAL) for limits in found.values())
+    assert set().union(*ALLOWED_GATHERS.values()) <= known
+
+
+def test_a_copy_is_noticed(make_bags, monkeypatch):
+    bags, _ = make_bags("scattered", 1000)
+    size = bags.n_instances * bags.n_features * 8
+    gathers = Gathers(monkeypatch)
+    for run, number, copies in [
+        (lambda: bags.dtype, 0, 0),
+        (lambda: bags.instances, 1, 1),
+        (lambda: bags.compact().instances, 1, 1),
+        (lambda: [bags.instances, bags.instances], 2, 2),
+        (lambda: bags.segments[0][: bags.n_instances].astype(np.float32), 0, 0.5),
+    ]:
+        found, memory = gathers.during(run)
+        assert found == number
+        assert memory / size == pytest.approx(copies, abs=0.05)
