@@ -71,9 +71,11 @@ class FeatureMap:
                 "fourier_offset_": self.inner.offset,
             }
         else:
+            weights = coef[:, : self.inner.rank]
             kept = {
                 "support_vectors_": self.inner.landmarks,
-                "dual_coef_": self.inner.expansion(coef[:, : self.inner.rank]),
+                # One by one: the bits of an output do not depend on what else is learned.
+                "dual_coef_": np.array([self.inner.expansion(one) for one in weights]),
             }
         return {**kept, **gamma_attribute(self.kernel)}
 
