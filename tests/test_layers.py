@@ -60,10 +60,6 @@ ROOMS_INSIDE = {
     ],
     "svm": [{"machinery"}, {""}],
 }
-#: Imports that break a rule and are to go: the file and what it imports.
-PENDING = {
-    ("solvers/operators/_feature_rows.py", "bagwise.solvers.svm"),
-}
 
 
 @dataclass(frozen=True)
@@ -84,14 +80,6 @@ class Import:
     def room(self):
         """The subpackage that it comes from."""
         return PACKAGE_NAMES.get(self.parts[0], self.parts[0]) if self.parts else "__init__"
-
-    @property
-    def file_and_module(self):
-        return self.path.relative_to(ROOT).as_posix(), self.module
-
-    @property
-    def is_pending(self):
-        return self.file_and_module in PENDING
 
     def __str__(self):
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {'.'.join(self.parts)}"
@@ -176,19 +164,8 @@ def test_every_room_is_in_the_tables():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_keep_the_rules(path):
-    broken = [
-        f"{each}: {rule.__name__}"
-        for each in _imports(path)
-        for rule in RULES
-        if rule(each) and not each.is_pending
-    ]
+    broken = [f"{each}: {rule.__name__}" for each in _imports(path) for rule in RULES if rule(each)]
     assert not broken, "; ".join(broken)
-
-
-def test_what_is_pending_is_still_there():
-    everything = [each for path in FILES for each in _imports(path)]
-    broken = [each for each in everything if any(rule(each) for rule in RULES)]
-    assert {each.file_and_module for each in broken} == PENDING
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class FeatureRows(RowOperator):
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the inner product of each row with ``w``."""
-        from bagwise.solvers.svm import _primal_newton_kernels as kernels
+        from bagwise.solvers.operators import _feature_kernels as kernels
 
         function: Any = kernels.csr_dot if self.is_sparse else kernels.dense_dot
         out = np.empty(self.n)
@@ -138,7 +138,7 @@ class FeatureRows(RowOperator):
 
     def combine(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the rows, each times its factor."""
-        from bagwise.solvers.svm import _primal_newton_kernels as kernels
+        from bagwise.solvers.operators import _feature_kernels as kernels
 
         function: Any = kernels.csr_combine if self.is_sparse else kernels.dense_combine
         out = np.zeros(self.d)
@@ -148,7 +148,7 @@ class FeatureRows(RowOperator):
 
     def square_norms(self) -> NDArray[np.float64]:
         """Return the squared length of each row."""
-        from bagwise.solvers.svm import _primal_newton_kernels as kernels
+        from bagwise.solvers.operators import _feature_kernels as kernels
 
         function: Any = kernels.csr_square_norms if self.is_sparse else kernels.dense_square_norms
         out = np.empty(self.n)
