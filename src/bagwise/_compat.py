@@ -36,3 +36,14 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Any:
 def check_target(y: Any, estimator: Any, *, multi_output: bool) -> Any:
     """Return the target as an array without missing values; a column becomes a vector."""
     return _check_y(y, multi_output=multi_output, estimator=estimator)
+
+
+def __getattr__(name: str) -> Any:
+    """Return a search by successive halving, which scikit-learn calls experimental."""
+    if name not in ("HalvingGridSearchCV", "HalvingRandomSearchCV"):
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from sklearn import model_selection
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+
+    return getattr(model_selection, name)

@@ -280,5 +280,97 @@ _ATTRIBUTES = {
     ),
 }
 
+# ------------------------------------------------------------------------ searches
+
+_SEARCHES = {
+    "estimator: search": (
+        "estimator",
+        "What to fit, such as ``MIKernelSVM()`` or a `Pipeline` that ends with it.",
+    ),
+    "param_grid": ("dict or list of dict", "Values to try for each parameter."),
+    "param_distributions": (
+        "dict or list of dict",
+        """For each parameter a list of values, or a distribution with a method ``rvs`` such as
+        those of `scipy.stats`.""",
+    ),
+    "scoring": (
+        "str, callable, list, tuple or dict, optional",
+        "How to score; the estimator's own ``score`` if left out.",
+    ),
+    "scoring: one": ("str or callable, optional", "How to score; the estimator's own ``score``."),
+    "n_jobs: search": (
+        "int or None",
+        """Fits at the same time, in threads, which share the matrices; where nothing is shared, in
+        processes as in scikit-learn.""",
+    ),
+    "refit": (
+        "bool, str or callable",
+        "Whether, or by which score, to fit the best estimator on all bags in the end.",
+    ),
+    "refit: one": ("bool or callable", "Whether to fit the best estimator on all bags in the end."),
+    "cv": (
+        "int, splitter or iterable",
+        "How to split; an integer means so many stratified folds.",
+    ),
+    "verbose": ("int", "How much to print."),
+    "pre_dispatch": ("int or str", "How many fits are prepared ahead."),
+    "error_score": ('"raise" or float', "The score where a fit fails."),
+    "return_train_score": ("bool", "Whether to score the training bags as well."),
+    "cache_size: search": (
+        "float",
+        """Megabytes for what is shared; what was not used for longest is forgotten first. A matrix
+        that does not fit alone is not shared.""",
+    ),
+    "factor": ("float", "Of the candidates, one in so many goes on to the next round."),
+    "resource": (
+        "str",
+        """What grows from round to round by ``factor``: ``"n_samples"``, the number of bags, or a
+        parameter of the estimator.""",
+    ),
+    "max_resources": (
+        'int or "auto"',
+        """Most of it for one candidate; ``"auto"`` is all bags.""",
+    ),
+    "min_resources": (
+        '{"exhaust", "smallest"} or int',
+        """How much of it the first round has. ``"smallest"`` is a small number, ``"exhaust"`` such
+        that the last round has as much as possible.""",
+    ),
+    "aggressive_elimination": (
+        "bool",
+        "Whether rounds that are one too many for the resource repeat the first amount.",
+    ),
+    "random_state: search": (
+        "int, RandomState or None",
+        "Seed of what is drawn: candidates, and the bags of a round.",
+    ),
+    "cv_results_": (
+        "dict of ndarray",
+        """Scores, ranks and times of all candidates, in the order of the grid or of the draw. Work
+        that is shared counts in the ``fit_time`` of the fit that did it first.""",
+    ),
+    "best_estimator_": (
+        "estimator",
+        "The estimator with the best parameters, fitted on all bags; only with ``refit``.",
+    ),
+    "best_score_": ("float", "Its mean score over the folds."),
+    "best_params_": ("dict", "Its parameters."),
+    "best_index_": ("int", "Its place among the candidates."),
+    "scorer_": ("callable or dict", "The scorers."),
+    "n_splits_": ("int", "Number of folds."),
+    "refit_time_": ("float", "Seconds of the last fit."),
+    "multimetric_": ("bool", "Whether there are several scores."),
+    "classes_: search": ("ndarray of shape (n_classes,)", "The labels; only with ``refit``."),
+    "n_features_in_: search": ("int", "Number of features; only with ``refit``."),
+    "n_resources_": ("list of int", "How much of the resource each round had."),
+    "n_candidates_": ("list of int", "How many candidates each round had."),
+    "n_remaining_candidates_": ("int", "How many would go on after the last round."),
+    "min_resources_": ("int", "How much of it the first round had."),
+    "max_resources_": ("int", "Most of it that a round may have."),
+    "n_iterations_": ("int", "Rounds."),
+    "n_required_iterations_": ("int", "Rounds after which less than ``factor`` candidates remain."),
+    "n_possible_iterations_": ("int", "Rounds for which the resource is enough."),
+}
+
 #: Name of a parameter or attribute, with a word behind it where there are several -> type, text.
-ENTRIES: dict[str, tuple[str, str]] = {**_KERNELS, **_PARAMETERS, **_ATTRIBUTES}
+ENTRIES: dict[str, tuple[str, str]] = {**_KERNELS, **_PARAMETERS, **_ATTRIBUTES, **_SEARCHES}

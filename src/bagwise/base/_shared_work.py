@@ -8,7 +8,7 @@ its results by no more than its solver's tolerance. Bags that carry nothing shar
 """
 
 import copy
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
@@ -52,6 +52,10 @@ def shared_by(bags: Bags, *, room_for: SharingEstimator | None = None) -> "Share
     whole, index = bags.selection
     if len(np.unique(index)) < len(index):  # a bag twice is two rows of a matrix
         return None
+    for part, places in work.parts:
+        if (places[index] >= 0).all():
+            work, whole, index = part.shared, part, places[index]
+            break
     share = Share(work, whole, index)
     if room_for is not None and not share.fits(room_for._shared_bytes(whole)):
         return None
@@ -79,6 +83,7 @@ class SharedWork:
         self.n_bytes = n_bytes
         self.kept = Cache(n_bytes)
         self.solutions = Cache(_SOLUTION_SHARE * n_bytes)
+        self.parts: list[tuple[Bags, NDArray[np.int64]]] = []
 
     @property
     def is_open(self) -> bool:
@@ -92,7 +97,26 @@ class SharedWork:
 
     def apart(self) -> Self:
         """Return the same for other bags: one memory, but nothing of the one is of the other."""
-        return copy.copy(self)
+        other = copy.copy(self)
+        other.parts = []
+        return other
+
+    def divide(self, whole: Bags, parts: Sequence[NDArray[np.int64]]) -> None:
+        """From now on share inside of parts of the bags, if that is less work than on all of them.
+
+        It is if the matrices of all parts have fewer entries together than that of the whole: where
+        a search looks at few bags, folds have little in common.
+        """
+        self.parts = []
+        sizes = [whole.sizes[np.unique(part)].sum() for part in parts]
+        if np.square(sizes, dtype=np.float64).sum() < float(whole.n_instances) ** 2:
+            self.parts = [self._part(whole, np.unique(part)) for part in parts]
+
+    def _part(self, whole: Bags, index: NDArray[np.int64]) -> tuple[Bags, NDArray[np.int64]]:
+        """Return bags as a whole of their own, and where each of all is in it, -1 for others."""
+        places = np.full(len(whole), -1)
+        places[index] = np.arange(len(index))
+        return whole[index].with_shared(self.apart()), places
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,12 @@
 """Choosing parameters and splitting bags."""
 
 from bagwise.model_selection._cluster_search import ClusterSearch
-from bagwise.model_selection._search import BagGridSearchCV
+from bagwise.model_selection._search import (
+    BagGridSearchCV,
+    BagHalvingGridSearchCV,
+    BagHalvingRandomSearchCV,
+    BagRandomizedSearchCV,
+)
 from bagwise.model_selection._splitters import (
     RepeatedStratifiedBagKFold,
     StratifiedBagKFold,
@@ -10,6 +15,9 @@ from bagwise.model_selection._splitters import (
 
 __all__ = [
     "BagGridSearchCV",
+    "BagHalvingGridSearchCV",
+    "BagHalvingRandomSearchCV",
+    "BagRandomizedSearchCV",
     "ClusterSearch",
     "RepeatedStratifiedBagKFold",
     "StratifiedBagKFold",

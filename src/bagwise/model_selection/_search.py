@@ -4,12 +4,16 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
-from bagwise._compat import Interval
+from bagwise._compat import HalvingGridSearchCV, HalvingRandomSearchCV, Interval
+from bagwise.base import documented
 from bagwise.model_selection._shared_search import SharedSearch
 
+_CACHE_SIZE = {"cache_size": [Interval(Real, 0, None, closed="left")]}
 
+
+@documented
 class BagGridSearchCV(SharedSearch, GridSearchCV):
     """Search over a grid of parameters by cross-validation, fast for kernel machines on bags.
 
@@ -41,61 +45,20 @@ class BagGridSearchCV(SharedSearch, GridSearchCV):
 
     Parameters
     ----------
-    estimator : estimator
-        What to fit, such as ``MIKernelSVM()`` or a `Pipeline` that ends with it.
-    param_grid : dict or list of dict
-        Values to try for each parameter.
-    scoring : str, callable, list, tuple or dict, optional
-        How to score; the estimator's own ``score`` if left out.
-    n_jobs : int or None
-        Fits at the same time, in threads, which share the matrices; where nothing is shared, in
-        processes as in `GridSearchCV`.
-    refit : bool, str or callable
-        Whether, or by which score, to fit the best estimator on all bags in the end.
-    cv : int, splitter or iterable
-        How to split; an integer means so many stratified folds.
-    verbose : int
-        How much to print.
-    pre_dispatch : int or str
-        How many fits are prepared ahead.
-    error_score : "raise" or float
-        The score where a fit fails.
-    return_train_score : bool
-        Whether to score the training bags as well.
-    cache_size : float
-        Megabytes for what is shared; what was not used for longest is forgotten first. A matrix
-        that does not fit alone is not shared.
+    |estimator: search|
+    |param_grid, scoring, n_jobs: search, refit, cv, verbose, pre_dispatch|
+    |error_score, return_train_score, cache_size: search|
 
     Attributes
     ----------
-    cv_results_ : dict of ndarray
-        Scores, ranks and times of all candidates, in the order of the grid. Work that is shared
-        counts in the ``fit_time`` of the fit that did it first.
-    best_estimator_ : estimator
-        The estimator with the best parameters, fitted on all bags; only with ``refit``.
-    best_score_ : float
-        Its mean score over the folds.
-    best_params_ : dict
-        Its parameters.
-    best_index_ : int
-        Its place among the candidates.
-    scorer_ : callable or dict
-        The scorers.
-    n_splits_ : int
-        Number of folds.
-    refit_time_ : float
-        Seconds of the last fit.
-    multimetric_ : bool
-        Whether there are several scores.
-    n_features_in_ : int
-        Number of features; only with ``refit``.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if the data had any.
-    classes_ : ndarray of shape (n_classes,)
-        The labels; only with ``refit``.
+    |cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_|
+    |n_splits_, refit_time_, multimetric_, n_features_in_: search, feature_names_in_|
+    |classes_: search|
 
     See Also
     --------
+    BagRandomizedSearchCV : Candidates drawn at random.
+    BagHalvingGridSearchCV : Most candidates on few bags, the best of them on all.
     StratifiedBagKFold : Folds with equal shares of classes or labels that keep groups together.
 
     Notes
@@ -123,7 +86,7 @@ class BagGridSearchCV(SharedSearch, GridSearchCV):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GridSearchCV._parameter_constraints,
-        "cache_size": [Interval(Real, 0, None, closed="left")],
+        **_CACHE_SIZE,
     }
 
     def __init__(
@@ -152,5 +115,283 @@ class BagGridSearchCV(SharedSearch, GridSearchCV):
             pre_dispatch=pre_dispatch,
             error_score=error_score,
             return_train_score=return_train_score,
+        )
+        self.cache_size = cache_size
+
+
+@documented
+class BagRandomizedSearchCV(SharedSearch, RandomizedSearchCV):
+    """Search over random candidates by cross-validation, fast for kernel machines on bags.
+
+    It is `sklearn.model_selection.RandomizedSearchCV`, with the same parameters, attributes and
+    candidates, and fits that share their work as those of `BagGridSearchCV` do. Where ``gamma`` is
+    drawn from a distribution every candidate has a kernel matrix of its own, which its folds and
+    its predictions share.
+
+    Parameters
+    ----------
+    |estimator: search|
+    |param_distributions|
+    n_iter : int
+        Number of candidates.
+    |scoring, n_jobs: search, refit, cv, verbose, pre_dispatch, random_state: search|
+    |error_score, return_train_score, cache_size: search|
+
+    Attributes
+    ----------
+    |cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_|
+    |n_splits_, refit_time_, multimetric_, n_features_in_: search, feature_names_in_|
+    |classes_: search|
+
+    See Also
+    --------
+    BagGridSearchCV : All candidates of a grid; says what is shared.
+    BagHalvingRandomSearchCV : Most candidates on few bags, the best of them on all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import loguniform
+    >>> from bagwise.model_selection import BagRandomizedSearchCV
+    >>> from bagwise.svm import MIKernelSVM
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
+    >>> y = np.arange(20) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> space = {"C": loguniform(1e-2, 1e3), "gamma": loguniform(1e-3, 1.0)}
+    >>> search = BagRandomizedSearchCV(MIKernelSVM(), space, n_iter=5, random_state=0)
+    >>> sorted(search.fit(bags, y).best_params_), float(search.best_score_)
+    (['C', 'gamma'], 1.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RandomizedSearchCV._parameter_constraints,
+        **_CACHE_SIZE,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: int = 10,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        random_state: Any = None,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        cache_size: float = 1000.0,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_distributions,
+            n_iter=n_iter,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            random_state=random_state,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.cache_size = cache_size
+
+
+@documented
+class BagHalvingGridSearchCV(SharedSearch, HalvingGridSearchCV):
+    """Search over a grid of parameters in rounds: ever fewer candidates on ever more bags.
+
+    It is `sklearn.model_selection.HalvingGridSearchCV`, with the same parameters, attributes and
+    rounds, and fits that share their work as those of `BagGridSearchCV` do. Rounds on few bags,
+    whose folds have little in common, share inside of each fold.
+
+    Parameters
+    ----------
+    |estimator: search|
+    |param_grid, factor, resource, max_resources, min_resources, aggressive_elimination|
+    |cv, scoring: one, refit: one, error_score, return_train_score, random_state: search|
+    |n_jobs: search, verbose, cache_size: search|
+
+    Attributes
+    ----------
+    |n_resources_, n_candidates_, n_remaining_candidates_, min_resources_, max_resources_|
+    |n_iterations_, n_required_iterations_, n_possible_iterations_|
+    |cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_|
+    |n_splits_, refit_time_, multimetric_, n_features_in_: search, feature_names_in_|
+    |classes_: search|
+
+    See Also
+    --------
+    BagGridSearchCV : All candidates on all bags; says what is shared.
+    BagHalvingRandomSearchCV : Candidates drawn at random.
+
+    Notes
+    -----
+    scikit-learn calls searches by successive halving experimental: they may change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise.model_selection import BagHalvingGridSearchCV
+    >>> from bagwise.svm import MIKernelSVM
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(60)]
+    >>> y = np.arange(60) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> grid = {"C": [0.01, 1.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
+    >>> search = BagHalvingGridSearchCV(MIKernelSVM(), grid, min_resources=20, random_state=0)
+    >>> search.fit(bags, y).n_candidates_, search.n_resources_
+    ([9, 3], [20, 60])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HalvingGridSearchCV._parameter_constraints,
+        **_CACHE_SIZE,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        factor: float = 3,
+        resource: str = "n_samples",
+        max_resources: int | str = "auto",
+        min_resources: int | str = "exhaust",
+        aggressive_elimination: bool = False,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        error_score: Any = np.nan,
+        return_train_score: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        cache_size: float = 1000.0,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_grid,
+            factor=factor,
+            resource=resource,
+            max_resources=max_resources,
+            min_resources=min_resources,
+            aggressive_elimination=aggressive_elimination,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
+            error_score=error_score,
+            return_train_score=return_train_score,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.cache_size = cache_size
+
+
+@documented
+class BagHalvingRandomSearchCV(SharedSearch, HalvingRandomSearchCV):
+    """Search over random candidates in rounds: ever fewer candidates on ever more bags.
+
+    It is `sklearn.model_selection.HalvingRandomSearchCV`, with the same parameters, attributes and
+    rounds, and fits that share their work as those of `BagGridSearchCV` do. Rounds on few bags,
+    whose folds have little in common, share inside of each fold.
+
+    Parameters
+    ----------
+    |estimator: search|
+    |param_distributions|
+    n_candidates : int or "exhaust"
+        Number of candidates of the first round; ``"exhaust"``: so many that the last round has as
+        much of the resource as possible.
+    |factor, resource, max_resources, min_resources, aggressive_elimination|
+    |cv, scoring: one, refit: one, error_score, return_train_score, random_state: search|
+    |n_jobs: search, verbose, cache_size: search|
+
+    Attributes
+    ----------
+    |n_resources_, n_candidates_, n_remaining_candidates_, min_resources_, max_resources_|
+    |n_iterations_, n_required_iterations_, n_possible_iterations_|
+    |cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_|
+    |n_splits_, refit_time_, multimetric_, n_features_in_: search, feature_names_in_|
+    |classes_: search|
+
+    See Also
+    --------
+    BagRandomizedSearchCV : All candidates on all bags.
+    BagHalvingGridSearchCV : The candidates of a grid.
+
+    Notes
+    -----
+    scikit-learn calls searches by successive halving experimental: they may change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import loguniform
+    >>> from bagwise.model_selection import BagHalvingRandomSearchCV
+    >>> from bagwise.svm import MIKernelSVM
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(5, 2)) for _ in range(60)]
+    >>> y = np.arange(60) % 2
+    >>> for bag in bags[1::2]:
+    ...     bag[2] += 5.0
+    >>> space = {"C": loguniform(1e-2, 1e3), "gamma": loguniform(1e-3, 1.0)}
+    >>> search = BagHalvingRandomSearchCV(MIKernelSVM(), space, random_state=0)
+    >>> search.fit(bags, y).n_candidates_, search.n_resources_
+    ([3, 1], [20, 60])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HalvingRandomSearchCV._parameter_constraints,
+        **_CACHE_SIZE,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_candidates: int | str = "exhaust",
+        factor: float = 3,
+        resource: str = "n_samples",
+        max_resources: int | str = "auto",
+        min_resources: int | str = "smallest",
+        aggressive_elimination: bool = False,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        error_score: Any = np.nan,
+        return_train_score: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        cache_size: float = 1000.0,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_distributions,
+            n_candidates=n_candidates,
+            factor=factor,
+            resource=resource,
+            max_resources=max_resources,
+            min_resources=min_resources,
+            aggressive_elimination=aggressive_elimination,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
+            error_score=error_score,
+            return_train_score=return_train_score,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.cache_size = cache_size

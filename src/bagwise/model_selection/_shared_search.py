@@ -1,6 +1,6 @@
 """What the searches on bags have in common: fits that share their work, in the order it takes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from typing import Any, Self
 
@@ -78,12 +78,14 @@ class SharedSearch:
             search._run_search(evaluate_candidates, **context)
             return
         try:
-            search._run_search(in_turn(evaluate_candidates), **context)
+            search._run_search(in_turn(evaluate_candidates, self._work), **context)
         finally:
             self._work.close()
 
 
-def in_turn(evaluate_candidates: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def in_turn(
+    evaluate_candidates: Callable[..., dict[str, Any]], work: SharedWork
+) -> Callable[..., dict[str, Any]]:
     """Return the same, but with the candidates taken kernel by kernel.
 
     Results stay in the order in which candidates are given. They are put there in the very
@@ -101,15 +103,27 @@ def in_turn(evaluate_candidates: Callable[..., dict[str, Any]]) -> Callable[...,
         order = _kernel_by_kernel(given)
         if more_results is not None:
             more_results = {name: _take(values, order) for name, values in more_results.items()}
-        results = evaluate_candidates(
-            _take(given, order), cv=cv, more_results=more_results, **context
-        )
+        if cv is not None:  # folds of this round alone, of some of the bags
+            context["cv"] = _Round(cv, work)
+        results = evaluate_candidates(_take(given, order), more_results=more_results, **context)
         places.extend(len(places) + np.argsort(order))
         for name, values in results.items():
             results[name] = _take(values, places)
         return results
 
     return evaluate
+
+
+class _Round:
+    """A splitter that says which bags its folds are about before these are fitted."""
+
+    def __init__(self, cv: Any, work: SharedWork) -> None:
+        self.cv, self.work = cv, work
+
+    def split(self, X: Any, y: Any = None, **params: Any) -> Iterator[Any]:
+        splits = list(self.cv.split(X, y, **params))
+        self.work.divide(X, [np.concatenate(split) for split in splits])
+        return iter(splits)
 
 
 def _take(values: Any, index: list[int]) -> Any:
