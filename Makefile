@@ -51,7 +51,8 @@ bench: $(STAMP)-test ## run every script of benchmarks/, one after another
 	  echo "== $$script"; $(RUN) "$$script"; done
 
 fuzz: $(STAMP)-test ## mutate model files, BAGWISE_FUZZ times (100000)
-	@BAGWISE_FUZZ=$(BAGWISE_FUZZ) $(RUN) -m pytest -m fuzz -n $(JOBS) --maxprocesses 8 $(ARGS)
+	@BAGWISE_FUZZ=$(BAGWISE_FUZZ) $(RUN) -m pytest -m fuzz -n $(JOBS) --maxprocesses 8 \
+	  --timeout 0 -o faulthandler_timeout=0 $(ARGS)
 
 coverage: $(STAMP)-coverage ## run the suite and report the lines and branches not reached
 	@$(RUN) -m pytest -n $(JOBS) --maxprocesses 8 \

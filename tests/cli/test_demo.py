@@ -13,6 +13,8 @@ from bagwise.cli import _demo, main
 from bagwise.cli._output import Output
 from bagwise.inspection import MethodCard
 
+#: Six methods are fitted in a process of its own, which may have to compile them first.
+pytestmark = pytest.mark.timeout(330)
 MAIN = "import sys; from bagwise.cli import main; sys.exit(main())"
 
 
