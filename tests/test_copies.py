@@ -78,11 +78,12 @@ ALLOWED_GATHERS = {
         "InsKISVM": (3, 1),
     },
     "weights of cliques: they are aligned with the rows of a matrix": {"MIGraphSVM": (4, 2)},
-    "expansions: the first vectors are taken from another copy, the kernel means are a stream": {
+    "streams: each pass copies chunk by chunk": {
+        "CPM3C": (1000, 1),
+        "M3IC": (4, 0),
         "RandomSetSVM": (4, 1),
         "SparseMI": (4, 1),
     },
-    "streams: each pass copies chunk by chunk": {"CPM3C": (1000, 1), "M3IC": (4, 0)},
 }
 
 
@@ -176,6 +177,13 @@ def test_copies_of_the_instance_matrix(name, layout, make_bags, monkeypatch):
     assert (memory <= limits).all(), (memory, limits)
     assert counted[0] <= n_allowed[0], (counted, n_allowed)
     assert counted[1] <= n_allowed[1], (counted, n_allowed)
+
+
+@pytest.mark.parametrize("name", ["SIL", "MISVM", "MICA", "MILES", "MIKernelSVM", "RegSVM"])
+def test_a_number_for_gamma_needs_no_look_at_the_rows(name, make_bags, monkeypatch):
+    bags, y = make_bags("scattered", 1000)
+    gathers, model = Gathers(monkeypatch), ESTIMATORS[name](gamma=1e-3)
+    assert gathers.during(lambda: model.fit(bags, y))[0] == 1
 
 
 def test_tables_speak_of_estimators_and_layouts():
