@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -202,27 +202,36 @@ _blas_modules = 0  # how many modules were loaded when the libraries were looked
 _blas_before: list[tuple[Any, int]] = []  # what the libraries were set to before the first user
 
 
-@contextmanager
-def single_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread, so that the bits of a result do not depend on their number.
+class _SingleBlasThread:
+    """Counts who asks for one BLAS thread. A class, as it is entered for every small map."""
 
-    The setting belongs to the process, so users that overlap in different threads share it: the
-    first sets it, the last restores what was there.
-    """
-    global _blas_users, _blas_before
-    with _blas_lock:
-        if _blas_users == 0:
-            _find_blas()
-            _blas_before = [(library, library.num_threads) for library in _blas_libraries]
-            _set_blas([(library, 1) for library in _blas_libraries])
-        _blas_users += 1
-    try:
-        yield
-    finally:
+    def __enter__(self) -> None:
+        global _blas_users, _blas_before
+        with _blas_lock:
+            if _blas_users == 0:
+                _find_blas()
+                _blas_before = [(library, library.num_threads) for library in _blas_libraries]
+                _set_blas([(library, 1) for library in _blas_libraries])
+            _blas_users += 1
+
+    def __exit__(self, *error: object) -> None:
+        global _blas_users
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
                 _set_blas(_blas_before)
+
+
+_single_blas_thread = _SingleBlasThread()
+
+
+def single_blas_thread() -> AbstractContextManager[None]:
+    """Keep BLAS to one thread in a block: the bits of a result do not depend on their number.
+
+    The setting belongs to the process, so users that overlap in different threads share it: the
+    first sets it, the last restores what was there.
+    """
+    return _single_blas_thread
 
 
 def _find_blas() -> None:

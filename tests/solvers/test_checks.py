@@ -37,6 +37,17 @@ class _Square:
         return 0.5 * x
 
 
+class _Bowl:
+    """The squared norm of each row."""
+
+    def values(self, X, starts):
+        self.slopes = dict(zip(starts, 2.0 * X, strict=True))
+        return (X**2).sum(axis=1)
+
+    def gradients(self, starts):
+        return np.array([self.slopes[start] for start in starts])
+
+
 def _loss(w):
     return Cut(slope=np.zeros(2), offset=0.5, value=0.5)
 
@@ -55,6 +66,7 @@ GOOD = {
     "minimize_expansion": {
         "source": MEANS, "Z0": X[:2], "sign": SIGN[:3, None], "cost": np.ones((3, 1))
     },
+    "minimize_lbfgs": {"objective": _Bowl(), "X0": X},
     "minimize_squared_hinge": {"A": X, "sign": SIGN, "cost": 1.0, "w0": [0.0, 0.0]},
     "reduce_expansion": {
         "kernel": InstanceKernel("rbf", gamma=0.5), "X": X, "coef": np.ones((1, 6)), "n_vectors": 2
@@ -122,6 +134,10 @@ BAD = {
     "coef": [np.ones(5), np.full(6, np.nan)],
     "distance": [np.ones((6, 5)), np.full((6, 6), np.nan)],
     "Z": [np.ones(2), np.full((2, 2), np.nan)],
+    "X0": [np.ones(2), np.full((2, 2), np.nan)],
+    "memory": [0],
+    "window": [0],
+    "block": [0, 5],
     "Z0": [np.ones(2), np.full((2, 2), np.nan)],
     "start": [np.ones((2, 3)), np.full((2, 2), np.nan)],
     "starts": [np.ones((2, 2)), np.full((1, 2, 2), np.nan)],

@@ -1,5 +1,6 @@
 """Pure optimisation: problems in, points with certificates out. Nothing here knows scikit-learn."""
 
+from bagwise.solvers._lbfgs import BatchObjective, minimize_lbfgs
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
 from bagwise.solvers._result import Certificate, Result, Status
 from bagwise.solvers.assignments import (
@@ -81,6 +82,7 @@ __all__ = [
     "AssignmentResult",
     "BagClusters",
     "BagMMCResult",
+    "BatchObjective",
     "BlockGram",
     "CachedRows",
     "Certificate",
@@ -125,6 +127,7 @@ __all__ = [
     "majorize_minimize",
     "minimize_by_cuts",
     "minimize_expansion",
+    "minimize_lbfgs",
     "minimize_squared_hinge",
     "perturbed",
     "reduce_expansion",

@@ -5,7 +5,6 @@ found by Newton steps (variable projection), and the derivative of the optimal v
 the objective at these classifiers.
 """
 
-from collections import deque
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -21,16 +20,13 @@ from bagwise.solvers._checks import (
     check_positive,
     checked_array,
 )
+from bagwise.solvers._lbfgs import StoppingRule, minimize_lbfgs
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.expansion._classifiers import Classifiers, SquaredHinges
 
 _JITTER = 1e-8  # added to the kernel between vectors, in units of its mean diagonal at the start
 _LEAST_UNIT = 1e-6  # changes are compared with at least this part of what constants cost
-_WINDOW = 5  # iterations over which the decrease is looked at
-_MEMORY = 10  # pairs of steps and gradient changes that L-BFGS remembers
-_FIRST_STEP = 0.1  # the longest move in its first step, in units of `length`
-_SUFFICIENT, _CURVATURE = 1e-4, 0.9  # the conditions of Armijo and Wolfe
-_MOST_TRIALS = 10  # evaluations along one direction
+_MOST_TRIALS = 10  # steps that steepest descent tries along one gradient
 
 Array = NDArray[np.float64]
 
@@ -148,13 +144,19 @@ def minimize_expansion(
     started = perf_counter()
     _check(name, "Z0", Z0, sign, cost)
     objective = _Objective(source, Z0, SquaredHinges(sign, cost, n_threads=n_threads))
+    X0 = np.asarray(Z0, np.float64).reshape(1, -1)
+    stop: dict[str, Any] = {
+        "tol": tol, "length": length, "block": Z0.shape[1], "unit": objective.unit
+    }  # fmt: skip
     with single_blas_thread():
-        path = _Path(objective, Z0, length, tol)
-        (_descend if optimizer == "gradient" else _quasi_newton)(path, max_iter)
+        if optimizer == "gradient":
+            found = _descend(objective, X0, StoppingRule(**stop), max_iter)
+        else:
+            [found] = minimize_lbfgs(objective, X0, max_iter=max_iter, **stop)
     return _result(
-        objective, path.point, started,
-        residual=path.residual, status=path.status, n_iter=max(1, path.n_iter),
-        history=np.array(path.history),
+        objective, objective.point, started,
+        residual=found.residual, status=found.status, n_iter=max(1, found.n_iter),
+        history=found.history,
     )  # fmt: skip
 
 
@@ -243,12 +245,30 @@ class _Point:
 
 
 class _Objective:
-    """The optimal value as a function of the vectors."""
+    """The optimal value as a function of the vectors: a `BatchObjective` of one start."""
 
     def __init__(self, source: MeansSource, Z0: Array, hinges: SquaredHinges) -> None:
         self.source, self.hinges, self.n_evaluations = source, hinges, 0
+        self.shape = Z0.shape
+        self.point: Any = None  # the `_Point` where the descent is
+        self.trial: Any = None  # and the one where it looked last
         diagonal = source.kernel.diagonal(np.asarray(Z0, np.float64))
         self.jitter = _JITTER * (float(np.mean(diagonal)) or 1.0)
+
+    def values(self, X: Array, starts: NDArray[np.int64]) -> Array:
+        """Return the value at a point, as an array."""
+        self.trial = self.evaluate(X.reshape(self.shape), self.point)
+        return np.array([self.trial.value])
+
+    def gradients(self, starts: NDArray[np.int64]) -> Array:
+        """Return the derivative at the point that `values` saw, to which the descent goes."""
+        self.point = self.trial
+        return self.gradient(self.point).reshape(1, -1)
+
+    def unit(self, values: Array) -> Array:
+        """Return what changes of the objective are compared with."""
+        ceiling = self.hinges.ceiling
+        return np.maximum(np.minimum(values, ceiling - values), _LEAST_UNIT * ceiling)
 
     def evaluate(self, Z: Array, near: _Point | None = None) -> _Point:
         """Return the point at these vectors; a point nearby makes it faster."""
@@ -278,138 +298,37 @@ class _Objective:
         return out
 
 
-class _Path:
-    """Where a descent is, and where it has been."""
-
-    def __init__(self, objective: _Objective, Z0: Array, length: float, tol: float) -> None:
-        self.objective, self.length, self.tol = objective, length, tol
-        self.point = objective.evaluate(Z0)
-        self.gradient = objective.gradient(self.point)
-        self.history = [self.point.value]
-        self.status, self.n_iter = Status.MAX_ITER, 0
-        if self.residual <= tol:
-            self.status = Status.CONVERGED
-
-    @property
-    def unit(self) -> float:
-        """What changes of the objective are compared with."""
-        ceiling, value = self.objective.hinges.ceiling, self.point.value
-        return max(min(value, ceiling - value), _LEAST_UNIT * ceiling)
-
-    @property
-    def residual(self) -> float:
-        """The steepest derivative by one vector, for a move by `length`, relative to `unit`."""
-        steepest = _longest(self.gradient)
-        return steepest * self.length / self.unit if steepest > 0.0 else 0.0
-
-    def move(self, point: _Point, gradient: Array) -> None:
-        """Go to a point that is no worse, and see whether that is the end."""
-        self.point, self.gradient = point, gradient
-        self.history.append(point.value)
-        self.n_iter += 1
-        window = min(_WINDOW, self.n_iter)
-        decrease = (self.history[-1 - window] - point.value) / window
-        share = 1.0 if window == _WINDOW else 1e-3  # of tol: a few slow steps prove little
-        if decrease <= share * self.tol * self.unit or self.residual <= self.tol:
-            self.status = Status.CONVERGED
-
-    def is_open(self, max_iter: int) -> bool:
-        """Tell whether to go on."""
-        checkpoint()
-        return self.status is Status.MAX_ITER and self.n_iter < max_iter
-
-
-def _longest(rows: Array) -> float:
-    """Return the largest Euclidean norm of a row."""
-    return float(np.sqrt(np.einsum("kj,kj->k", rows, rows).max()))
-
-
-# -------------------------------------------------------------------------------------- L-BFGS
-
-
-def _quasi_newton(path: _Path, max_iter: int) -> None:
-    pairs: deque[tuple[Array, Array, float]] = deque(maxlen=_MEMORY)
-    while path.is_open(max_iter):
-        direction = _direction(path.gradient, pairs)
-        step = 1.0 if pairs else _FIRST_STEP * path.length / _longest(direction)
-        found = _searched(path, direction, step)
-        if found is None and not pairs:
-            path.status = Status.STALLED
-        elif found is None:
-            pairs.clear()
-        else:
-            point, gradient = found
-            s, y = point.Z.astype(np.float64) - path.point.Z, gradient - path.gradient
-            product = float(np.vdot(s, y))
-            if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-                pairs.append((s, y, 1.0 / product))
-            path.move(point, gradient)
-
-
-def _direction(gradient: Array, pairs: "deque[tuple[Array, Array, float]]") -> Array:
-    """Return minus the approximate inverse of the Hessian times the gradient."""
-    out = -gradient
-    factors = []
-    for s, y, inverse in reversed(pairs):
-        factor = inverse * float(np.vdot(s, out))
-        out -= factor * y
-        factors.append(factor)
-    if pairs:
-        _, y, inverse = pairs[-1]
-        out /= inverse * float(np.vdot(y, y))
-    for (s, y, inverse), factor in zip(pairs, reversed(factors), strict=True):
-        out += (factor - inverse * float(np.vdot(y, out))) * s
-    return out
-
-
-def _searched(path: _Path, direction: Array, step: float) -> tuple[_Point, Array] | None:
-    """Return a point along a direction, with its gradient, where enough is gained; or None.
-
-    Steps that gain too little are cut at the minimum of a parabola; steps after which the
-    objective still falls almost as fast as at the start are lengthened.
-    """
-    origin, slope = path.point, float(np.vdot(direction, path.gradient))
-    best: tuple[_Point, Array] | None = None
-    was_cut = False
-    if not slope < 0.0:
-        return None
-    for _ in range(_MOST_TRIALS):
-        checkpoint()
-        point = path.objective.evaluate(origin.Z + step * direction, origin)
-        if not point.value <= origin.value + _SUFFICIENT * step * slope:
-            if best is not None:
-                break
-            bend = point.value - origin.value - step * slope
-            guess = -0.5 * slope * step * step / bend
-            step = min(max(guess, 0.1 * step), 0.5 * step) if bend < np.inf else 0.1 * step
-            was_cut = True
-            continue
-        if best is not None and point.value >= best[0].value:
-            break
-        best = point, path.objective.gradient(point)
-        if was_cut or float(np.vdot(direction, best[1])) >= _CURVATURE * slope:
-            break
-        step *= 4.0
-    return best
-
-
 # --------------------------------------------------------------------------- steepest descent
 
 
-def _descend(path: _Path, max_iter: int) -> None:
+def _descend(objective: _Objective, X: Array, rule: StoppingRule, max_iter: int) -> Result:
     """Take any step that lowers the objective (Fu et al., Algorithm 1, with a scale-free step)."""
-    step = 0.0
-    while path.is_open(max_iter):
-        step = step or path.length / _longest(path.gradient)
-        point = path.objective.evaluate(path.point.Z - step * path.gradient, path.point)
-        n_halved = 0
-        while not point.value < path.point.value:
-            n_halved += 1
-            if n_halved == _MOST_TRIALS:
-                path.status = Status.STALLED
-                return
+    only = np.zeros(1, np.int64)
+    history, gradient = [objective.values(X, only)], objective.gradients(only)
+    status, step = Status.MAX_ITER, 0.0
+    if rule.residual(history[-1], gradient) <= rule.tol:
+        status = Status.CONVERGED
+    while status is Status.MAX_ITER and len(history) <= max_iter:
+        first = step = step or rule.length / float(rule.steepest(gradient)[0])
+        for _ in range(_MOST_TRIALS):
             checkpoint()
+            value = objective.values(X - step * gradient, only)
+            if value < history[-1]:
+                break
             step *= 0.5
-            point = path.objective.evaluate(path.point.Z - step * path.gradient, path.point)
-        step *= 1.0 if n_halved else 2.0
-        path.move(point, path.objective.gradient(point))
+        else:
+            status = Status.STALLED
+            break
+        X, gradient = X - step * gradient, objective.gradients(only)
+        step *= 2.0 if step == first else 1.0
+        history.append(value)
+        if rule.is_met(history, gradient):
+            status = Status.CONVERGED
+    return Result(
+        x=X,
+        objective=float(history[-1][0]),
+        status=status,
+        n_iter=len(history) - 1,
+        residual=float(rule.residual(history[-1], gradient)[0]),
+        history=np.concatenate(history),
+    )

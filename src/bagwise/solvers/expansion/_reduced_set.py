@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
-from scipy.optimize import minimize
 
 from bagwise._threads import checkpoint, ordered_map, single_blas_thread
 from bagwise.kernels import InstanceKernel, check_differentiable, gradient_sum, self_gradient
 from bagwise.solvers._checks import check_at_least, check_tol, checked_array
+from bagwise.solvers._lbfgs import minimize_lbfgs
 from bagwise.solvers._result import Result, Status
 
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean of the diagonal
@@ -89,8 +89,8 @@ def reduce_expansion(
     refine : bool
         Whether all vectors are moved together at the end.
     tol : float
-        The refinement ends when an iteration lowers the objective by less than this part of
-        :math:`\sum_c \|w_c\|^2`.
+        The refinement ends when an iteration lowers the objective, on average over five, by no
+        more than this part of :math:`\sum_c \|w_c\|^2`.
     max_iter : int
         Most iterations of the refinement.
 
@@ -311,7 +311,9 @@ def _reduced(
     Z, history = _greedy(expansion, n_vectors, n_starts)
     parts: dict[str, Any] = {"residual": np.nan}
     if refine and history[-1] > _NEGLIGIBLE * expansion.total:
-        Z, parts = _refined(expansion, Z, tol, max_iter, history)
+        found = _refined(expansion, Z, tol, max_iter)
+        Z, history = found.x.reshape(Z.shape), [*history, *found.history[1:]]
+        parts = {"status": found.status, "n_iter": found.n_iter, "residual": found.residual}
     block, gram = expansion.block(Z), expansion.between(Z)
     factors, _ = solve_shifted(gram, (expansion.coef @ block).T)
     errors = expansion.errors(block, gram, factors)
@@ -440,39 +442,31 @@ class _Rest:
 
 
 def _refined(
-    expansion: _Expansion,
-    start: NDArray[np.float64],
-    tol: float,
-    max_iter: int,
-    history: list[float],
-) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    expansion: _Expansion, start: NDArray[np.float64], tol: float, max_iter: int
+) -> Result:
     """Move all vectors by L-BFGS on the objective with the coefficients eliminated."""
     kernel, total = expansion.kernel, expansion.total
     # Steps are counted in the length over which the kernel changes, errors in squared norms.
     unit = kernel.gamma**-0.5 if kernel.name == "rbf" else np.sqrt(np.square(start).sum(1).mean())
-    unit = float(unit) or 1.0
-    block = np.empty((expansion.rows.shape[0], len(start)))
-    least = history[-1]
-
-    def evaluate(moves: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        nonlocal least
-        checkpoint()
-        vectors = start + unit * moves.reshape(start.shape)
-        value, gradient = expansion.value_and_gradient(vectors, block)
-        least = min(least, value)
-        return value / total, (unit / total) * gradient.ravel()
-
-    found = minimize(
-        evaluate, np.zeros(start.size), jac=True, method="L-BFGS-B",
-        callback=lambda _: history.append(least),
-        options={
-            "maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": _MEMORY,
-            "ftol": tol, "gtol": 0.0,
-        },
+    [found] = minimize_lbfgs(
+        _Moved(expansion, start.shape), start.reshape(1, -1),
+        tol=tol, max_iter=max_iter, memory=_MEMORY, length=float(unit) or 1.0,
+        unit=lambda values: np.full_like(values, total),
     )  # fmt: skip
-    residual = float(np.abs(found.jac).max())
-    status = Status.CONVERGED
-    if not found.success and residual > tol:
-        status = Status.MAX_ITER if found.status == 1 else Status.STALLED
-    vectors = start + unit * found.x.reshape(start.shape)
-    return vectors, {"status": status, "n_iter": int(found.nit), "residual": residual}
+    return found
+
+
+class _Moved:
+    """The objective by the vectors: a `BatchObjective` of one start."""
+
+    def __init__(self, expansion: _Expansion, shape: tuple[int, int]) -> None:
+        self.expansion, self.shape = expansion, shape
+        self.block = np.empty((expansion.rows.shape[0], shape[0]))  # working memory
+        self.slope = np.empty(0)
+
+    def values(self, X: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+        value, self.slope = self.expansion.value_and_gradient(X.reshape(self.shape), self.block)
+        return np.array([value])
+
+    def gradients(self, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.slope.reshape(1, -1)
