@@ -1,7 +1,6 @@
 """K-means on instances, and the vote of its instances for each bag."""
 
 import warnings
-from functools import cache
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar
@@ -12,13 +11,11 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from threadpoolctl import ThreadpoolController
 
 from bagwise._compat import Interval, StrOptions
-from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagClusterer, BagTags, documented, used_first
-from bagwise.cluster._starts import given_init
+from bagwise.cluster._starts import given_init, kmeans_runs
 from bagwise.cluster._ties import scores_of
 from bagwise.cluster._votes import shares
 from bagwise.kernels import InstanceMetric, nearest
@@ -173,28 +170,19 @@ class BagKMeans(BagClusterer):
 
     def _best_start(self, bags: Bags) -> KMeans:
         """Return the fitted `KMeans` with the smallest objective, the first if several have it."""
-        instances = bags.instances
         fixed = not isinstance(self.init, str) and not callable(self.init)
         if fixed:
             given_init(self, "centres", (self.n_clusters, bags.n_features))
         random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=1 if fixed else self.n_init)
-
-        openmp = _thread_pools()
-
-        def start(seed: int) -> KMeans:
-            model = KMeans(
-                self.n_clusters, init=self.init, n_init=1, max_iter=self.max_iter, tol=self.tol,
-                random_state=seed,
-            )  # fmt: skip
-            with openmp.limit(limits=1, user_api="openmp"):  # sums of several threads vary
-                return model.fit(instances)
-
         with warnings.catch_warnings():
             # That fewer centres than clusters were found is said of bags, in `used_first`.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            starts = ordered_map(start, seeds, n_threads=effective_n_jobs(self.n_jobs))
-            return min(starts, key=lambda model: float(model.inertia_))
+            runs = kmeans_runs(
+                bags, self.n_clusters, 1 if fixed else self.n_init, random,
+                init=self.init, max_iter=self.max_iter, tol=self.tol,
+                n_threads=effective_n_jobs(self.n_jobs),
+            )  # fmt: skip
+            return min(runs, key=lambda model: float(model.inertia_))
 
     def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
         labels = self._instance_outputs(bags).argmax(axis=1)
@@ -205,12 +193,6 @@ class BagKMeans(BagClusterer):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(order_tolerance=0.05)
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    """Return what limits the threads of scikit-learn's loops; finding them takes milliseconds."""
-    return ThreadpoolController()
 
 
 def _closeness(bags: Bags, centers: NDArray[Any]) -> NDArray[np.float64]:

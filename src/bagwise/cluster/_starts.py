@@ -1,12 +1,15 @@
-"""Weights that searches for clusters begin with."""
+"""What searches for clusters begin with, and k-means from several starts."""
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
+from bagwise._threads import ordered_map
 from bagwise.bags import Bags
 
 
@@ -35,11 +38,35 @@ def kmeans_weights(
     bags: Bags, n_clusters: int, n_starts: int, random: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Return the centres of k-means clusters of instances, less their mean, for each start."""
-    seeds, instances = random.randint(np.iinfo(np.int32).max, size=n_starts), bags.instances
-    with threadpool_limits(1, user_api="openmp"):  # sums of several threads vary
-        models = [
-            KMeans(n_clusters, init="random", n_init=1, random_state=seed).fit(instances)
-            for seed in seeds
-        ]
+    models = kmeans_runs(bags, n_clusters, n_starts, random, init="random")
     centres = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)
     return centres - centres.mean(axis=1, keepdims=True)
+
+
+def kmeans_runs(
+    bags: Bags,
+    n_clusters: int,
+    n_starts: int,
+    random: np.random.RandomState,
+    *,
+    n_threads: int = 1,
+    **options: Any,
+) -> Iterator[KMeans]:
+    """Yield scikit-learn's `KMeans`, fitted to the instances from one start after another.
+
+    The bits do not depend on the number of threads, over which starts are spread.
+    """
+    seeds, instances = random.randint(np.iinfo(np.int32).max, size=n_starts), bags.instances
+
+    def run(seed: int) -> KMeans:
+        model = KMeans(n_clusters, n_init=1, random_state=seed, **options)
+        with _thread_pools().limit(limits=1, user_api="openmp"):  # sums of several threads vary
+            return model.fit(instances)
+
+    return ordered_map(run, seeds, n_threads=n_threads)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Return what limits the threads of scikit-learn's loops; finding them takes milliseconds."""
+    return ThreadpoolController()
