@@ -65,7 +65,7 @@ def represent(
         Its rank.
     rng : Generator
         For maps that are random.
-    means : {"image", "instance"} or None
+    means : {"kernel_mean", "mean_instance"} or None
         Whether means of bags will be asked for, and which: those of the instances in feature space,
         or the mean instances, mapped.
     cache_bytes : int
