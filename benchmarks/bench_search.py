@@ -1,6 +1,8 @@
 """A grid of 3 gammas x 5 C by 10-fold cross-validation: BagGridSearchCV beside GridSearchCV.
 
-Both search the same estimator on the same folds in one run, and their scores are compared. Data are
+Both search the same estimator on the same folds in one run, and their scores are compared. With
+``--search random`` there are 30 candidates whose gamma and C are drawn, with ``--search halving``
+as many on ever more bags. Data are
 the files ``musk1.npz`` and so on in ``$BAGWISE_DATA``, standardised beforehand, or in the folds by
 ``--pipeline``. With ``--rules`` the gammas are multiples of "scale", which differs between folds.
 Seconds are by the clock and, for a machine that is shared, of the processors. The fits of the
@@ -15,13 +17,20 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from scipy.stats import loguniform
+from sklearn import model_selection
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import Bags
 from bagwise.embedding import MILES
-from bagwise.model_selection import BagGridSearchCV, StratifiedBagKFold
+from bagwise.model_selection import (
+    BagGridSearchCV,
+    BagHalvingRandomSearchCV,
+    BagRandomizedSearchCV,
+    StratifiedBagKFold,
+)
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import MICA, MISVM, SIL, BagKISVM, InsKISVM, MIGraphSVM, MIKernelSVM, miSVM
 
@@ -36,6 +45,11 @@ MODELS = {
     "InsKISVM": InsKISVM,
     "BagKISVM": BagKISVM,
     "MILES": MILES,
+}
+SEARCHES = {
+    "grid": (BagGridSearchCV, {}),
+    "random": (BagRandomizedSearchCV, {"n_iter": 30, "random_state": 0}),
+    "halving": (BagHalvingRandomSearchCV, {"n_candidates": 30, "random_state": 0}),
 }
 DEFAULT = [
     ("musk1", "SIL"),
@@ -83,11 +97,17 @@ def compare(name, model, args):
     )
     grid = {f"{prefix}C": [0.1, 1.0, 10.0, 100.0, 1000.0], f"{prefix}gamma": gammas}
     cv = StratifiedBagKFold(10, shuffle=True, random_state=0)
-    settings = {"cv": cv, "n_jobs": args.n_jobs}
-    ours = BagGridSearchCV(estimator, grid, **settings)
+    kind, settings = SEARCHES[args.search]
+    settings = {**settings, "cv": cv, "n_jobs": args.n_jobs}
+    if args.search != "grid":
+        ranges = (0.1, 1000.0), (0.25 / bags.n_features, 4.0 / bags.n_features)
+        grid = {name: loguniform(*limits) for name, limits in zip(grid, ranges, strict=True)}
+    ours = kind(estimator, grid, **settings)
     ours_seconds, ours_used = timed(ours, bags, y)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    theirs = GridSearchCV(estimator, grid, **settings)
+    theirs = getattr(model_selection, kind.__name__.removeprefix("Bag"))(
+        estimator, grid, **settings
+    )
     theirs_seconds, theirs_used = timed(theirs, bags, y)
     difference = np.abs(
         ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
@@ -104,6 +124,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="only this set")
     parser.add_argument("--model", choices=sorted(MODELS), help="only this estimator")
+    parser.add_argument("--search", choices=list(SEARCHES), default="grid", help="which search")
     parser.add_argument("--n-jobs", type=int, default=None)
     parser.add_argument("--pipeline", action="store_true", help="standardise inside the folds")
     parser.add_argument("--rules", action="store_true", help="gammas that differ between folds")
@@ -121,7 +142,7 @@ def main():
             Bags.from_list(list(np.random.default_rng(0).normal(size=(8, 4, 3)))), [0, 1] * 4
         )
     print(
-        f"{'data':10} {'model':12} {'GridSearch':>10} {'ours':>8} {'ratio':>6} {'cpu theirs':>10} "
+        f"{'data':10} {'model':12} {'theirs':>10} {'ours':>8} {'ratio':>6} {'cpu theirs':>10} "
         f"{'cpu ours':>8} {'ratio':>6} {'max diff':>9} {'accuracy':>8} {'peak MB':>8}"
     )
     for name, model in pairs:

@@ -297,7 +297,10 @@ _SEARCHES = {
         "str, callable, list, tuple or dict, optional",
         "How to score; the estimator's own ``score`` if left out.",
     ),
-    "scoring: one": ("str or callable, optional", "How to score; the estimator's own ``score``."),
+    "scoring: one": (
+        "str or callable, optional",
+        "How to score; the estimator's own ``score`` if left out.",
+    ),
     "n_jobs: search": (
         "int or None",
         """Fits at the same time, in threads, which share the matrices; where nothing is shared, in

@@ -133,11 +133,10 @@ class KernelMachine(KernelParameters, BagClassifier):
         None outside a search, with a given matrix, and with a kernel that only one fit knows since
         `clone` copies it; with ``needs_room`` also if all of it does not fit in memory.
         """
-        if callable(self.kernel):
-            is_known = clone(self.kernel, safe=False) is self.kernel
-        else:
-            is_known = self.kernel != "precomputed"
-        return shared_by(bags, room_for=self if needs_room else None) if is_known else None
+        share = shared_by(bags, room_for=self if needs_room else None)
+        if share is None or not callable(self.kernel):
+            return None if self.kernel == "precomputed" else share
+        return share if clone(self.kernel, safe=False) is self.kernel else None
 
     def _shared_bytes(self, bags: Bags) -> int:
         """See `SharingEstimator`: a matrix between all instances and means of bags."""
