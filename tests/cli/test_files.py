@@ -3,8 +3,8 @@ import io
 
 import pytest
 
-from bagwise.cli._files import check_writable, csv_text, write_text
-from bagwise.cli._output import CommandError
+from bagwise.cli._files import check_writable, csv_text, hand_over
+from bagwise.cli._output import CommandError, Output
 
 
 def test_csv_comes_back_as_it_was():
@@ -39,10 +39,10 @@ def test_nothing_half_written(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("before")
     with pytest.raises(UnicodeEncodeError):
-        write_text(path, "x" * 10**6 + "\ud800")
+        hand_over(Output(), path, "x" * 10**6 + "\ud800", {})
     assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
     assert path.read_text() == "before"
-    write_text(path, "after\n")
+    hand_over(Output(), path, "after\n", {})
     assert path.read_bytes() == b"after\n"
 
 

@@ -8,7 +8,6 @@ from sklearn.metrics import label_ranking_average_precision_score
 
 from bagwise import Bags
 from bagwise.inspection import MethodCard, assess, report, write_report
-from bagwise.inspection import _report as report_module
 from bagwise.inspection._gallery import MAX_INSTANCES
 from bagwise.solvers import Certificate, Status
 from inspection.judges import BagsOnly, FirstFeature, LabelLists, ThreeClasses
@@ -332,12 +331,10 @@ def test_file_is_replaced_when_complete(tmp_path, bags, y, monkeypatch):
     assert path.stat().st_size == size
     assert path.read_text(encoding="utf-8") == report(FirstFeature(), bags, y)
 
-    def interrupt(self, content):
-        with self.open("wb") as file:
-            file.write(content[:100])
+    def interrupt(descriptor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report_module.Path, "write_bytes", interrupt)
+    monkeypatch.setattr("os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_report(path, FirstFeature(), bags, y, title="never")
     assert [file.name for file in tmp_path.iterdir()] == ["r.html"]

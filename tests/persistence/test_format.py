@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import safetensors
 
+from bagwise import _files
 from bagwise.exceptions import ModelFileError
 from bagwise.persistence import _format
 from persistence.standins import blob_of, take_apart
@@ -258,7 +259,7 @@ class Faults:
     ids=["ENOSPC", "EIO", "interrupt"],
 )
 def test_failure_at_every_system_call(tmp_path, monkeypatch, existing, after, error):
-    monkeypatch.setattr(_format, "_WRITE_BYTES", 256)
+    monkeypatch.setattr(_files, "_WRITE_BYTES", 256)
     path, new, old = tmp_path / "model", blob_of(HEADER, ARRAYS), blob_of({"old": 1}, {})
     expected = ModelFileError if isinstance(error, OSError) else KeyboardInterrupt
     fail_at, failures = 0, 0
@@ -354,9 +355,10 @@ def test_kill_at_every_system_call(tmp_path):
         f"""
         import os, pathlib, signal, sys, warnings
         warnings.simplefilter("ignore")
+        from bagwise import _files
         from bagwise.persistence import _format
         path, calls = pathlib.Path(sys.argv[1]) / "model", {CALLS!r}
-        _format._WRITE_BYTES = 64
+        _files._WRITE_BYTES = 64
         old, new = ({{"old": 1}}, {{}}), ({{"new": list(range(99))}}, {{}})
         blobs = [b"".join(_format.encode(*content)) for content in (old, new)]
         for kill_at in range(1, 1000):

@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._files import place_folder
 from bagwise.bags import _build
 from bagwise.bags._bags import Bags
 from bagwise.bags._files import pack_array
@@ -264,7 +265,7 @@ class StoreWriter:
         text = json.dumps(meta, indent=1).encode()
         _write(self._folder / "meta.json", lambda file: file.write(text))
         self._check_target()  # again: it may have appeared meanwhile
-        _replace_folder(self._folder, self.path)
+        place_folder(self._folder, self.path)
 
     def _check_target(self) -> None:
         """Raise unless the folder may be made, or replaced."""
@@ -340,20 +341,6 @@ def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
         write(file)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _replace_folder(new: Path, path: Path) -> None:
-    if path.exists():
-        old = path.with_name(f".{path.name}.replaced-{secrets.token_hex(4)}")
-        path.rename(old)
-        try:
-            new.rename(path)
-        except BaseException:
-            old.rename(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        new.rename(path)
 
 
 # ------------------------------------------------------------------------------------- opening

@@ -2,13 +2,12 @@
 
 import csv
 import io
-import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bagwise._files import write_file
 from bagwise.cli._output import CommandError, Output
 
 
@@ -37,18 +36,6 @@ def check_writable(path: Path, option: str = "--output") -> None:
         raise CommandError(msg, code="output", where=str(path)) from error
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file that appears under its name only when it is complete."""
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="")
-        temporary.replace(path)
-    except BaseException:  # Ctrl-C too must not leave the temporary file behind
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-
-
 def hand_over(output: Output, target: Path | None, table: str, data: Mapping[str, Any]) -> None:
     """Write a table to its file, or print it; with ``--json`` print the object that says it.
 
@@ -64,7 +51,7 @@ def hand_over(output: Output, target: Path | None, table: str, data: Mapping[str
         The result as JSON; the name of the file is added to it.
     """
     if target is not None:
-        write_text(target, table)
+        write_file(target, table.encode())
         output.note(f"Wrote {target}")
     if target is None or output.as_json:
         output.result(table, {**data, "output": None if target is None else str(target)})

@@ -3,15 +3,13 @@
 import base64
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 from typing import Any
 
+from bagwise._files import write_file
 from bagwise._version import __version__
 from bagwise.bags import Bags
 from bagwise.inspection._assess import MethodCard, assess, check_is_key, count_found
@@ -166,15 +164,7 @@ def write_report(
         Number of bytes.
     """
     content = report(estimator, bags, y, **options).encode()
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}-{secrets.token_hex(6)}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(target)
-    except BaseException:  # Ctrl-C too must not leave the temporary file behind
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    write_file(path, content)
     return len(content)
 
 

@@ -14,15 +14,13 @@ A checksum guards against damage, not against malice. What a file says is believ
 checks here and those of `bagwise.persistence._schema`.
 """
 
-import errno
 import hashlib
 import json
 import os
 import re
-import secrets
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +29,7 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from bagwise._files import write_file
 from bagwise.exceptions import ModelFileError
 
 #: Number of the format written; a reader takes this and all lower numbers.
@@ -62,8 +61,6 @@ _BLANK = "0" * 64
 _DIGEST_FIELD = rb"\"sha256\":\""
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
-_WRITE_BYTES = 2**24  # per system call, so that Ctrl-C is answered between two
-
 
 def write(
     path: str | os.PathLike[str],
@@ -88,17 +85,7 @@ def write(
     """
     pieces = encode(header, arrays)
     with _as_model_file_error("cannot be written"):
-        target = Path(path).resolve()
-        mode = _mode_of_existing(target)
-        temporary = target.parent / f".bagwise-{secrets.token_hex(8)}.tmp"
-        try:
-            _write_synced(temporary, pieces, mode)
-            temporary.replace(target)
-        except BaseException:  # Ctrl-C too must not leave the temporary file behind
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        _sync_folder(target.parent)
+        write_file(path, *pieces)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -264,50 +251,6 @@ def _array(name: str, tensor: Mapping[str, Any]) -> NDArray[Any]:
     if code == "|b1" and view.size and view.view(np.uint8).max() > 1:
         _refuse(f"has array {name!r} of bool with bytes other than 0 and 1")
     return view.astype(view.dtype.newbyteorder("="), order="C", copy=True)
-
-
-def _mode_of_existing(target: Path) -> int | None:
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        if not target.parent.is_dir():
-            _refuse(f"cannot be written: there is no folder {str(target.parent)!r}")
-        return None
-    if not stat.S_ISREG(mode):
-        _refuse("cannot be written: there is something there that is not a regular file")
-    return stat.S_IMODE(mode)
-
-
-def _write_synced(path: Path, pieces: Sequence[memoryview], mode: int | None) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666 if mode is None else mode)
-    try:
-        if mode is not None:  # the umask may have taken bits away
-            path.chmod(mode)
-        for piece in pieces:
-            rest = piece
-            while rest:
-                rest = rest[os.write(descriptor, rest[:_WRITE_BYTES]) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where folders can be synced at all."""
-    if os.name == "nt":
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # a folder that may be written to but not listed
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
