@@ -568,6 +568,17 @@ def test_one_matrix_and_one_transformation_for_each_fold(toy, monkeypatch):
     assert len(fits) == 3
 
 
+def less_their_mean(X):
+    """Look at all rows at once, which a transformer of instances should not do but may."""
+    return X - X.mean(axis=0)
+
+
+def test_a_transformation_that_looks_at_all_rows_is_not_shared(toy):
+    bags, y = toy
+    pipeline = make_pipeline(InstanceTransformer(FunctionTransformer(less_their_mean)), SIL())
+    both(pipeline, {"sil__C": C, "sil__gamma": [0.1, 1.0]}, bags, y)
+
+
 def test_solutions_at_lower_costs_are_where_the_next_fit_starts(toy, monkeypatch):
     bags, y = toy
     moves = count_calls(monkeypatch, warm_start, "_rescaled")

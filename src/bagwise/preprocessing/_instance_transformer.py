@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.utils import check_consistent_length, get_tags
@@ -123,8 +124,21 @@ class InstanceTransformer(
         share = shared_by(bags)
         if share is not None:
             with suppress(Exception):  # it may refuse bags that are not among those in hand
-                return share.of_each(Same(self.transformer_), self._transformed)
+                name = Same(self.transformer_)
+                if share.of_whole(("row by row", name), self._goes_row_by_row):
+                    return share.of_each(name, self._transformed)
         return self._transformed(bags)
+
+    def _goes_row_by_row(self, bags: Bags) -> bool:
+        """Tell whether instances become the same alone as among others; a function may look at all.
+
+        Only then what is made of all bags holds for each of them.
+        """
+        alone, together = (self._transformed(bags[:n])[0] for n in (1, 10))
+        alone, together = (x.toarray() if sparse.issparse(x) else x for x in (alone, together))
+        rounding = 1e3 * float(np.finfo(alone.dtype).eps)
+        difference = np.abs(alone - together).max(initial=0.0)
+        return bool(difference <= rounding * np.abs(together).max(initial=0.0))
 
     def _transformed(self, bags: Bags) -> Bags:
         with config_context(transform_output="default"):  # frames hold matrices, not bags
