@@ -7,7 +7,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench fuzz coverage clean distclean
+.PHONY: help demo test lint format docs bench fuzz mutants coverage clean distclean
 
 ARGS ?=
 JOBS ?= auto
@@ -53,6 +53,9 @@ bench: $(STAMP)-test ## run every script of benchmarks/, one after another
 fuzz: $(STAMP)-test ## mutate model files, BAGWISE_FUZZ times (100000)
 	@BAGWISE_FUZZ=$(BAGWISE_FUZZ) $(RUN) -m pytest -m fuzz -n $(JOBS) --maxprocesses 8 \
 	  --timeout 0 -o faulthandler_timeout=0 $(ARGS)
+
+mutants: $(STAMP)-test ## put faults into a copy of the library and count those that tests notice
+	@$(RUN) tests/mutants/run.py --record $(ARGS)
 
 coverage: $(STAMP)-coverage ## run the suite and report the lines and branches not reached
 	@$(RUN) -m pytest -n $(JOBS) --maxprocesses 8 \

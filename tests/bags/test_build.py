@@ -432,6 +432,8 @@ def test_labels_that_vary_inside_a_bag_are_refused():
         Bags.from_groups(X, ids, labels=[[1, 0]] * 8 + [[1, 1]] * 2)
     with refused("labels must have one entry per row, 10"):
         Bags.from_groups(X, ids, labels=[1, 2])
+    with refused(r"bag 0 \('a'\) has nan and 3"):
+        Bags.from_groups(X, ids, labels=[np.nan, 1.0] * 4 + [3.0, 1.0])
     unknown = Bags.from_groups(X, ids, labels=[np.nan, 1.0] * 5).labels
     np.testing.assert_array_equal(unknown, [np.nan, 1.0])
 
