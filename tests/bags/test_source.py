@@ -256,7 +256,7 @@ def test_limit_below_the_largest_chunk():
     [
         (None, None), (1, 1), (np.int64(7), 7), ("12", 12), ("12B", 12), ("1.5kB", 1500),
         ("512MB", 512 * 10**6), ("2 GiB", 2 * 2**30), (" 3 mib ", 3 * 2**20), ("1K", 1000),
-        ("2G", 2 * 10**9),
+        ("2G", 2 * 10**9), ("4KiB", 4096),
     ],
 )  # fmt: skip
 def test_amounts_of_memory(text, number):

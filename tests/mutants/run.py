@@ -258,9 +258,8 @@ class Runner:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def judge_all(faults: list[Fault], jobs: int) -> dict[str, Outcome]:
-    """Judge faults, several at a time, and say what became of each as soon as it is known."""
-    outcomes = {}
+def judge_all(faults: list[Fault], jobs: int, outcomes: dict[str, Outcome]) -> None:
+    """Judge faults, several at a time; say what became of each, and keep it, once it is known."""
     runs = sorted({run for fault in faults for run in fault.tests})
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         runner = Runner(Path(folder))
@@ -283,7 +282,6 @@ def judge_all(faults: list[Fault], jobs: int) -> dict[str, Outcome]:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             runner.stop()
-    return outcomes
 
 
 def each(
@@ -370,10 +368,14 @@ def main() -> int:
         print(f"{len(faults)} faults, {len(problems)} stale")
         return bool(problems)
     able = [fault for fault in faults if not fault.equivalent and fault.name not in problems]
-    outcomes = judge_all(able, arguments.jobs)
-    print("\n" + table(able, outcomes))
-    if arguments.record:
-        record(everything, outcomes)
+    outcomes: dict[str, Outcome] = {}
+    try:
+        judge_all(able, arguments.jobs, outcomes)
+    finally:  # Ctrl-C too keeps what is known
+        done = [fault for fault in able if fault.name in outcomes]
+        print("\n" + table(done, outcomes))
+        if arguments.record:
+            record(everything, outcomes)
     noticed = sum(outcome.noticed for outcome in outcomes.values())
     return bool(problems) or noticed < SHARE_NEEDED * len(able)
 
