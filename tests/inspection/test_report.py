@@ -1,6 +1,4 @@
-import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,46 +9,9 @@ from bagwise.inspection import MethodCard, assess, report, write_report
 from bagwise.inspection._gallery import MAX_INSTANCES
 from bagwise.solvers import Certificate, Status
 from inspection.judges import BagsOnly, FirstFeature, LabelLists, ThreeClasses
+from inspection.pages import Page
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028'\"&$title"
-VOID = {"meta", "link", "br", "img", "input"}
-
-
-class Page(HTMLParser):
-    """Parse a page strictly: every element must be closed in order."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.attributes, self.texts = [], [], [], []
-        self.scripts = []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag == "script":
-            self.scripts.append([dict(attrs), ""])
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):  # inside SVG
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, text):
-        if self.open and self.open[-1] == "script":
-            self.scripts[-1][1] += text
-        elif "style" not in self.open:
-            self.texts.append(text)
-
-    @property
-    def data(self):
-        return json.loads(next(text for attrs, text in self.scripts if attrs.get("id") == "data"))
 
 
 @pytest.fixture
@@ -234,16 +195,11 @@ def test_extreme_scores(value):
     Page(report(FirstFeature(), bags, [1, 0, 0]))
 
 
-def words(page):
-    """Return what can be read, with plain spaces."""
-    return " ".join("".join(page.texts).replace("\u202f", " ").split())
-
-
 def test_without_labels(bags):
     certified = FirstFeature()
     certified.result_ = card("any").certificate
     page = Page(report(certified, bags, label_names=["no", "yes"], facts={"Seed": "7"}))
-    text = words(page)
+    text = page.words
     n_yes = int(certified.predict(bags).sum())
     assert 10 < n_yes < 20  # so that it is told first
     assert f"FirstFeature gives “yes” to {n_yes} and “no” to {20 - n_yes} of 20 bags." in text
@@ -262,7 +218,7 @@ def test_without_labels(bags):
 def test_true_key_instances_without_labels(bags):
     is_key = bags.instances[:, 0] > 1
     n_holding = int(np.logical_or.reduceat(is_key, bags.offsets[:-1]).sum())
-    text = words(Page(report(FirstFeature(), bags, is_key=is_key)))
+    text = Page(report(FirstFeature(), bags, is_key=is_key)).words
     assert f"In {n_holding} of the {n_holding} bags that hold a true key instance" in text
 
 
@@ -270,7 +226,7 @@ def test_three_classes_without_labels(bags):
     page = Page(report(ThreeClasses(), bags))
     predicted = ThreeClasses().predict(bags)
     for label in ("ant", "bee", "cat"):
-        assert f"“{label}” to {(predicted == label).sum()}" in words(page)
+        assert f"“{label}” to {(predicted == label).sum()}" in page.words
     np.testing.assert_array_equal(
         [page.data["labels"][bag["predicted"]] for bag in page.data["bags"]], predicted
     )
@@ -281,7 +237,7 @@ def test_many_classes_have_no_buttons():
     model.classes_ = np.arange(12)
     page = Page(report(model, Bags(np.eye(12), np.arange(13))))
     assert [value for name, value in page.attributes if name == "data-show"] == ["all", "unsure"]
-    assert "“5” to 1 of 12 bags (6 other labels are given as well)." in words(page)
+    assert "“5” to 1 of 12 bags (6 other labels are given as well)." in page.words
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -289,7 +245,7 @@ def test_label_lists(bags, known):
     model = LabelLists()
     y = np.arange(60).reshape(20, 3) % 2
     page = Page(report(model, bags, y if known else None, label_names=["ant", "bee", "cat"]))
-    text = words(page)
+    text = page.words
     predicted, scores = model.predict(bags), model.decision_function(bags)
     top = scores.argmax(axis=1)
     for label, count in zip(("ant", "bee", "cat"), predicted.sum(axis=0), strict=True):
