@@ -36,6 +36,8 @@ OUTCOMES = HERE / "outcomes.toml"
 PAGE = ROOT / "CONTRIBUTING.md"
 MARKS = ("<!-- faults: begin -->\n", "<!-- faults: end -->\n")
 SHARE_NEEDED = 0.95
+#: Exit status of pytest when no test fails: all pass, or none is selected.
+SILENT = (0, 5)
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
 
 Item = TypeVar("Item")
@@ -93,8 +95,20 @@ class Fault:
         except (OSError, ValueError, SyntaxError) as error:
             return str(error)
         words = [word for run in self.tests for word in shlex.split(run)]
-        paths = [word.split("::")[0] for word in words if word.startswith(("tests/", "src/"))]
+        paths = [word.split("::")[0] for word in words if is_path(word)]
         return ", ".join(f"{path} does not exist" for path in paths if not (ROOT / path).exists())
+
+
+def is_path(word: str) -> bool:
+    """Tell the tests among the arguments of pytest from its options."""
+    return word.startswith(("tests/", "src/"))
+
+
+def files_of(run: str) -> list[str]:
+    """Return a run of pytest as one run for each of its files: those that many runs share."""
+    words = shlex.split(run)
+    options = [word for word in words if not is_path(word)]
+    return [shlex.join([word, *options]) for word in words if is_path(word)]
 
 
 def mirrored_test(path: str) -> str:
@@ -107,14 +121,15 @@ def read_faults() -> list[Fault]:
     """Read every list of faults; a name that occurs twice is refused."""
     faults: dict[str, Fault] = {}
     for toml in sorted((HERE / "faults").glob("*.toml")):
-        for file in tomllib.loads(toml.read_text())["file"]:
+        data = tomllib.loads(toml.read_text())
+        for file in data["file"]:
             usual = file.get("tests", [mirrored_test(file["path"])])
             for entry in file["fault"]:
                 name = f"{file['path'].removesuffix('.py')}:{entry.pop('name')}"
                 if name in faults:
                     raise SystemExit(f"{toml.name}: {name} occurs twice.")
-                entry.setdefault("tests", usual)
-                faults[name] = Fault(name, SOURCE / file["path"], **entry)
+                tests = [*entry.pop("tests", usual), *data.get("also", [])]
+                faults[name] = Fault(name, SOURCE / file["path"], tests=tests, **entry)
     return list(faults.values())
 
 
@@ -231,24 +246,24 @@ class Runner:
     def without_fault(self, arguments: str) -> Outcome:
         """Run tests on the clean copy, which fills its caches as well."""
         status, seconds, output = self.pytest(self.clean, arguments, 1800)
-        return Outcome("passed" if status == 0 else "failed", seconds, output)
+        return Outcome("passed" if status in SILENT else "failed", seconds, output)
 
     def judge(self, fault: Fault, before: dict[str, Outcome]) -> Outcome:
         """Put one fault into a copy of its own and run its tests until one run notices."""
-        for arguments in fault.tests:
-            if before[arguments].word == "failed":
-                return Outcome("not judged", 0.0, f"fails without the fault: pytest {arguments}")
+        for file in (file for run in fault.tests for file in files_of(run)):
+            if before[file].word == "failed":
+                return Outcome("not judged", 0.0, f"fails without the fault: pytest {file}")
         total = 0.0
         with tempfile.TemporaryDirectory(dir=self.folder) as holder:
             root = Path(holder) / "tree"
             copy_tree(self.clean, root)
             (root / fault.path).write_text(fault.applied(root))
             forget_compiled(root, fault.path)
-            for arguments in fault.tests:
-                limit = 60 + 5 * before[arguments].seconds
-                status, seconds, _ = self.pytest(root, arguments, limit)
+            for run in fault.tests:
+                limit = 60 + 5 * sum(before[file].seconds for file in files_of(run))
+                status, seconds, _ = self.pytest(root, run, limit)
                 total += seconds
-                if status != 0:
+                if status not in SILENT:
                     return Outcome("hung" if status is None else "noticed", total)
         return Outcome("survived", total)
 
@@ -260,23 +275,22 @@ class Runner:
 
 def judge_all(faults: list[Fault], jobs: int, outcomes: dict[str, Outcome]) -> None:
     """Judge faults, several at a time; say what became of each, and keep it, once it is known."""
-    runs = sorted({run for fault in faults for run in fault.tests})
+    files = sorted({file for fault in faults for run in fault.tests for file in files_of(run)})
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         runner = Runner(Path(folder))
         pool = ThreadPoolExecutor(jobs)
         try:
             before = {}
-            for run, outcome in each(pool, runner.without_fault, runs):
-                before[run] = outcome
-                print(f"without a fault {outcome.word} {outcome.seconds:5.0f} s  {run}", flush=True)
+            for file, outcome in each(pool, runner.without_fault, files):
+                before[file] = outcome
+                said = f"without a fault {outcome.word:6} {outcome.seconds:5.0f} s  {file}"
+                print(said, flush=True)
                 if outcome.word == "failed":
                     print(outcome.remark)
             for fault, outcome in each(pool, lambda fault: runner.judge(fault, before), faults):
                 outcomes[fault.name] = outcome
-                place = f"{len(outcomes):3}/{len(faults)}"
-                print(
-                    f"{place}  {outcome.word:10} {outcome.seconds:5.0f} s  {fault.name}", flush=True
-                )
+                said = f"{len(outcomes):3}/{len(faults)} {outcome.word:10} {outcome.seconds:5.0f} s"
+                print(f"{said}  {fault.name}", flush=True)
                 if not outcome.noticed:
                     print(f"         {fault.kind}: {fault.what}  {outcome.remark}")
         finally:
