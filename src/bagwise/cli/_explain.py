@@ -225,7 +225,7 @@ def _write_report(
             report,
             model,
             data.bags,
-            data.y,
+            None if data.y is None else model.own_labels(data.y),
             is_key=data.is_key,
             name=model.name,
             render=data.render,

@@ -187,12 +187,39 @@ class FittedModel:
         places: NDArray[np.int64] = self.last.key_instances(self._transformed(bags))
         return places
 
+    def own_labels(self, y: "NDArray[Any]") -> "NDArray[Any]":
+        """Return labels as the classes have them, where one is text and the other is numbers.
+
+        A label that means none of the classes stays as it is.
+        """
+        import numpy as np
+
+        given, classes = y.tolist(), self.classes_.tolist()
+        if y.ndim == 2 or _is_text(given) == _is_text(classes):
+            return y
+        known = {_meaning(label): label for label in classes}
+        return np.array([known.get(_meaning(label), label) for label in given], dtype=object)
+
     def _transformed(self, bags: "Bags") -> Any:
         if self._front is None:
             return bags
         if self._seen is None or self._seen[0] is not bags:
             self._seen = (bags, self._front.transform(bags))
         return self._seen[1]
+
+
+def _is_text(labels: list[Any]) -> bool:
+    return all(isinstance(label, str) for label in labels)
+
+
+def _meaning(label: Any) -> float | str:
+    """Return the number that a label is or spells, or its text; truth values are words."""
+    if isinstance(label, bool):
+        return str(label)
+    try:
+        return float(label)
+    except ValueError:
+        return str(label)
 
 
 def load_model(path: Path) -> FittedModel:

@@ -117,9 +117,7 @@ def quality(
         return "clustering accuracy", float(clustering_accuracy(y, predicted))
     if model.multilabel_:
         return "average precision", float(average_precision(y, scores))
-    if (y.dtype.kind in "US") != (predicted.dtype.kind in "US"):
-        y, predicted = y.astype(str), predicted.astype(str)
-    return "accuracy", float((predicted == y).mean())
+    return "accuracy", float((predicted == model.own_labels(y)).mean())
 
 
 def _answer(model: FittedModel, row: Any, labels: list[str]) -> Any:
