@@ -3,12 +3,7 @@
 from inspect import signature
 from typing import Any
 
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    InvalidParameterError,
-    StrOptions,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import _check_sample_weight as _sklearn_check_sample_weight
 from sklearn.utils.validation import _check_y
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags import _build, _matrix
 from bagwise.bags._files import FileSlice, pack_array, pack_matrix, unpack_array, unpack_matrix
 from bagwise.bags._matrix import Matrix, read_only
@@ -82,8 +83,8 @@ class Bags:
     # Arrays about bags are aligned with this selection, arrays about instances with `_base`.
     # A selection knows the bags that it was taken from, `_whole`, and which of them, `_index`.
     _base: Matrix
-    _starts: NDArray[np.int64]
-    _stops: NDArray[np.int64]
+    _starts: Integers
+    _stops: Integers
     _bag_names: NDArray[Any] | None
     _labels: NDArray[Any] | None
     _instance_names: NDArray[Any] | None
@@ -91,7 +92,7 @@ class Bags:
     _feature_names: NDArray[Any] | None
     _label_names: NDArray[Any] | None
     _whole: "Bags | None"
-    _index: NDArray[np.int64] | None
+    _index: Integers | None
     _shared: Any
 
     def __init__(
@@ -127,8 +128,8 @@ class Bags:
     def _trusted(
         cls,
         base: Matrix,
-        starts: NDArray[np.int64],
-        stops: NDArray[np.int64],
+        starts: Integers,
+        stops: Integers,
         bag_names: NDArray[Any] | None = None,
         labels: NDArray[Any] | None = None,
         instance_names: NDArray[Any] | None = None,
@@ -445,12 +446,12 @@ class Bags:
         return dtype
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Number of instances in each bag."""
         return read_only(self._stops - self._starts)
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> Integers:
         """Where each bag begins in `instances`, and their number at the end."""
         return read_only(_build.offsets_of(self.sizes))
 
@@ -506,7 +507,7 @@ class Bags:
         return self._label_names
 
     @property
-    def segments(self) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
+    def segments(self) -> tuple[Matrix, Integers, Integers]:
         """What compiled functions work on: a matrix, and the rows where each bag begins and ends.
 
         The matrix is shared by all selections of the same bags and is never copied: it may hold
@@ -515,7 +516,7 @@ class Bags:
         return self._base, self._starts, self._stops
 
     @property
-    def selection(self) -> "tuple[Bags, NDArray[np.int64]]":
+    def selection(self) -> "tuple[Bags, Integers]":
         """The bags that these were selected from, and which of them they are, in order.
 
         Bags that are no selection are all of themselves. What copies instances (`compact`,
@@ -565,7 +566,7 @@ class Bags:
             return None
         return slice(int(self._starts[0]), int(self._stops[-1]))
 
-    def _row_index(self) -> NDArray[np.int64]:
+    def _row_index(self) -> Integers:
         """Row of the base for each instance of this selection."""
         return segment_rows(self._starts, self._stops)
 

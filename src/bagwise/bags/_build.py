@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags._matrix import Matrix, as_matrix, first_nonfinite, read_only, stack_rows
 from bagwise.exceptions import InvalidBagsError
 
 _SHOWN = 8  # how many offenders a message lists
 
 
-def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def offsets_of(sizes: Integers) -> Integers:
     """Return the cumulative sizes, beginning with 0."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -34,7 +35,7 @@ def _listed(bags: Sequence[int]) -> str:
 # ------------------------------------------------------------------------------------- checks
 
 
-def check_offsets(offsets: ArrayLike, n_instances: int) -> NDArray[np.int64]:
+def check_offsets(offsets: ArrayLike, n_instances: int) -> Integers:
     """Return the offsets as int64, or say what is wrong with them."""
     given = _as_array("offsets", offsets)
     if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
@@ -63,7 +64,7 @@ def check_offsets(offsets: ArrayLike, n_instances: int) -> NDArray[np.int64]:
     return bounds
 
 
-def refuse_empty(sizes: NDArray[np.int64]) -> None:
+def refuse_empty(sizes: Integers) -> None:
     """Raise if a bag has no instance, naming all such bags."""
     empty = np.flatnonzero(sizes == 0)
     if len(empty):
@@ -79,11 +80,7 @@ def check_width(matrix: Matrix) -> None:
 
 
 def check_finite(
-    matrix: Matrix,
-    offsets: NDArray[np.int64],
-    names: NDArray[Any] | None = None,
-    *,
-    first: int = 0,
+    matrix: Matrix, offsets: Integers, names: NDArray[Any] | None = None, *, first: int = 0
 ) -> None:
     """Raise if a value is NaN or infinite, naming bag, instance and feature.
 
@@ -183,7 +180,7 @@ def as_selector(key: Any, n_bags: int) -> Any:
     return index
 
 
-def positions(key: Any, n_bags: int) -> NDArray[np.int64]:
+def positions(key: Any, n_bags: int) -> Integers:
     """Return which bags a selector of `as_selector` means, counted from 0."""
     if isinstance(key, slice):
         return read_only(np.arange(*key.indices(n_bags)))
@@ -194,7 +191,7 @@ def positions(key: Any, n_bags: int) -> NDArray[np.int64]:
 # --------------------------------------------------------------------------- lists and arrays
 
 
-def stack_list(arrays: Iterable[Any]) -> tuple[Matrix, NDArray[np.int64]]:
+def stack_list(arrays: Iterable[Any]) -> tuple[Matrix, Integers]:
     """Stack a sequence of matrices, one a bag; all that is wrong with them in one message."""
     arrays = list(arrays)
     matrices: list[Matrix] = []
@@ -229,7 +226,7 @@ def stack_list(arrays: Iterable[Any]) -> tuple[Matrix, NDArray[np.int64]]:
     return stack_rows(matrices), offsets_of(sizes)
 
 
-def flatten_array(array: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def flatten_array(array: ArrayLike) -> tuple[NDArray[Any], Integers]:
     """See a 3-D array as bags of equal size, without a copy if it is C-ordered."""
     # A mask stays on, to be refused with the matrix.
     cube = array if isinstance(array, np.ndarray) else _as_array("A 3-D array", array)
@@ -250,8 +247,8 @@ class Groups:
     """How rows in any order become bags: in order of first appearance."""
 
     names: NDArray[Any]
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None  # rows bag by bag; None if they already are
+    offsets: Integers
+    order: Integers | None  # rows bag by bag; None if they already are
 
     def reorder(self, what: str, values: ArrayLike | None) -> NDArray[Any] | None:
         """Bring an array about the rows into the order of the bags."""

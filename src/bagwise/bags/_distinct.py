@@ -6,11 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags._bags import Bags
 from bagwise.bags._source import BagSource, Chunk
 
 
-def distinct_instances(bags: Bags, n: int, seed: int) -> NDArray[np.int64]:
+def distinct_instances(bags: Bags, n: int, seed: int) -> Integers:
     """Return where each distinct instance first stands, in an order that the seed decides.
 
     The order depends on the values of the instances, not on where they stand nor on how often.
@@ -38,7 +39,7 @@ def distinct_instances(bags: Bags, n: int, seed: int) -> NDArray[np.int64]:
     return first
 
 
-def _first_of_each(bags: Bags, dtype: np.dtype[Any], seed: int) -> NDArray[np.int64]:
+def _first_of_each(bags: Bags, dtype: np.dtype[Any], seed: int) -> Integers:
     unsigned = np.dtype(f"u{dtype.itemsize}")
 
     def hashes(chunk: Chunk) -> NDArray[np.uint64]:
@@ -55,6 +56,6 @@ def _first_of_each(bags: Bags, dtype: np.dtype[Any], seed: int) -> NDArray[np.in
                 hash_dense(bits, np.uint64(seed), out)
         return out
 
-    found: NDArray[np.int64]
+    found: Integers
     _, found = np.unique(BagSource(bags).concatenate(hashes), return_index=True)
     return found

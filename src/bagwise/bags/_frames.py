@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags._build import refuse_empty
 from bagwise.exceptions import InvalidBagsError
 
@@ -137,7 +138,7 @@ def _label_columns(
     return list(zip(shown, labels.T, strict=True))
 
 
-def unwrap_arrow(column: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def unwrap_arrow(column: Any) -> tuple[NDArray[Any], Integers]:
     """See an Arrow list column as matrix and offsets; the values are not copied."""
     import pyarrow as pa
 

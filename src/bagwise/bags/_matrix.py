@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from bagwise._arrays import Integers
 from bagwise.exceptions import InvalidBagsError
 
 #: C-ordered float32/float64 array, or canonical CSR of the same; never written to.
@@ -107,7 +108,7 @@ def row_slice(matrix: Matrix, start: int, stop: int) -> Matrix:
     )
 
 
-def take_rows(matrix: Matrix, rows: NDArray[np.int64]) -> Matrix:
+def take_rows(matrix: Matrix, rows: Integers) -> Matrix:
     """Return a copy of the rows named."""
     if isinstance(matrix, np.ndarray):
         return read_only(np.take(matrix, rows, axis=0))

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Integers
 from bagwise._threads import ordered_map
 from bagwise.bags._matrix import Matrix, as_matrix, chunk_rows, read_only, row_bytes
 
-Bounds: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]  # starts and stops
+Bounds: TypeAlias = tuple[Integers, Integers]  # starts and stops
 
 _VALUES_PER_RANGE = 2**19  # a few milliseconds of work between two looks at Ctrl-C
 _VALUES_PER_PIECE = 2**16  # longer bags are cut: columns are walked one by one, so in the cache
@@ -55,7 +56,7 @@ def segment_min(
 
 def segment_argmax(
     values: ArrayLike, starts: ArrayLike, stops: ArrayLike, *, n_threads: int | None = None
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the place inside each bag of its largest value; the first of equal ones.
 
     ``starts + segment_argmax(...)`` are rows of ``values``. Parameters as for `segment_max`.
@@ -65,7 +66,7 @@ def segment_argmax(
 
 def segment_argmin(
     values: ArrayLike, starts: ArrayLike, stops: ArrayLike, *, n_threads: int | None = None
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the place inside each bag of its smallest value; the first of equal ones."""
     return _extreme(values, starts, stops, n_threads, sign=-1)[1]
 
@@ -203,7 +204,7 @@ def segment_scatter(
     return rows[:, 0] if is_vector else rows
 
 
-def segment_rows(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+def segment_rows(starts: Integers, stops: Integers) -> Integers:
     """Return the numbers of the rows of all bags, bag after bag.
 
     Parameters
@@ -218,7 +219,7 @@ def segment_rows(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray
     """
     sizes = stops - starts
     ends = np.cumsum(sizes)
-    rows: NDArray[np.int64] = np.repeat(stops - ends, sizes)
+    rows: Integers = np.repeat(stops - ends, sizes)
     rows += np.arange(len(rows))
     return rows
 
@@ -231,7 +232,7 @@ def scan_max(
     *,
     intercept: ArrayLike = 0.0,
     n_threads: int | None = None,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Integers]:
     """Return the best linear score of each bag and where it is, without a matrix of scores.
 
     The scores are ``instances @ coef.T + intercept``; for each bag and output the largest is kept,
@@ -295,7 +296,7 @@ def scan_max(
 
 def _extreme(
     values: ArrayLike, starts: ArrayLike, stops: ArrayLike, n_threads: int | None, *, sign: int
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Integers]:
     from bagwise.bags import _segment_kernels as kernels
 
     matrix, is_vector = _as_rows(values)
@@ -350,7 +351,7 @@ def _as_bounds(starts: ArrayLike, stops: ArrayLike, n_rows: int) -> Bounds:
     return begin, end
 
 
-def _share_rows(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> bool:
+def _share_rows(starts: Integers, stops: Integers) -> bool:
     order = np.argsort(starts, kind="stable")
     return bool((starts[order][1:] < stops[order][:-1]).any())
 
@@ -392,9 +393,7 @@ def _piece_rows(matrix: NDArray[Any]) -> int:
     return max(2, _VALUES_PER_PIECE // max(1, int(matrix.shape[1])))
 
 
-def _split_long_bags(
-    starts: NDArray[np.int64], stops: NDArray[np.int64], rows: int
-) -> tuple[Bounds, NDArray[np.int64]]:
+def _split_long_bags(starts: Integers, stops: Integers, rows: int) -> tuple[Bounds, Integers]:
     """Cut bags into pieces of at most so many rows; also tell the first piece of each bag."""
     sizes = stops - starts
     if sizes.max(initial=0) <= rows:
@@ -408,12 +407,12 @@ def _split_long_bags(
 
 def _join_pieces(
     best: NDArray[Any],
-    where: NDArray[np.int64],
-    piece_starts: NDArray[np.int64],
-    first_piece: NDArray[np.int64],
+    where: Integers,
+    piece_starts: Integers,
+    first_piece: Integers,
     *,
     sign: int = 1,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Integers]:
     """Take the best piece of each bag. Comparing is exact, so cutting a bag changes no bit."""
     begin, end = first_piece[:-1], first_piece[1:]
     winner = begin[:, None] + _extreme(best, begin, end, 1, sign=sign)[1]

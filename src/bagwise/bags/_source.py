@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise._threads import ordered_map, thread_count
 from bagwise.bags import _matrix
 from bagwise.bags._bags import Bags
@@ -16,7 +16,7 @@ from bagwise.bags._files import FileSlice
 from bagwise.exceptions import InvalidBagsError, MemoryLimitError
 
 
-def chunk_grid(bags: Bags) -> NDArray[np.int64]:
+def chunk_grid(bags: Bags) -> Integers:
     """Return the bags at which chunks begin, and the number of bags at the end.
 
     Chunks hold whole bags and about 4 MB of instances. The grid is a function of the bag sizes and
@@ -62,12 +62,12 @@ class Chunk:
         return self.bags.instances
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Integers:
         """Row of `instances` at which each bag begins."""
         return self.bags.offsets[:-1]
 
     @property
-    def stops(self) -> NDArray[np.int64]:
+    def stops(self) -> Integers:
         """Row of `instances` at which each bag ends."""
         return self.bags.offsets[1:]
 

@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Integers
 from bagwise._files import place_folder
 from bagwise.bags import _build
 from bagwise.bags._bags import Bags
@@ -80,7 +81,7 @@ class StoreWriter:
             msg = f"{self.path} cannot be made: {error.strerror or error}."
             raise BagFileError(msg) from error
         self._files: dict[str, _NpyAppender] = {}
-        self._sizes: list[NDArray[np.int64]] = []
+        self._sizes: list[Integers] = []
         self._aligned: dict[str, list[NDArray[Any]]] = {}
         self._n_pieces = 0
         self._n_bags = 0
@@ -433,9 +434,7 @@ def _map(folder: Path, name: str) -> NDArray[Any]:
     return array
 
 
-def _read_npy_header(
-    file: BinaryIO,
-) -> tuple[np.dtype[Any], tuple[int, ...], Literal["C", "F"]]:
+def _read_npy_header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], Literal["C", "F"]]:
     """Read the header of a ``.npy`` file.
 
     ``np.load`` also opens zip files, and lets shapes overflow and odd headers raise what they

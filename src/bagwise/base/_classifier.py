@@ -9,6 +9,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_sample_weight
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
@@ -81,11 +82,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     @abstractmethod
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         """Solve the problem; return fitted attributes, the certificate ``result_`` among them.
 
@@ -103,7 +100,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     # ------------------------------------------------------------------------------- on bags
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the scores of bags: positive means the second class, or the class of the column.
 
         Parameters
@@ -136,17 +133,17 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     # -------------------------------------------------------------------------------- shared
 
-    def _columns(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _columns(self, outputs: Floats) -> Floats:
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def _labels_of(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+    def _labels_of(self, outputs: Floats) -> NDArray[Any]:
         if self.multilabel_:
             return (outputs > 0).astype(np.int64)
         codes = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes.astype(np.intp)]
         return labels
 
-    def _key_places(self, bags: Bags) -> NDArray[np.int64]:
+    def _key_places(self, bags: Bags) -> Integers:
         if not self.multilabel_ and len(self.classes_) > 2:
             return super()._key_places(bags)
         scores = self._instance_outputs(bags)

@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from bagwise._arrays import Floats, Integers
 from bagwise._warnings import warn
 from bagwise.bags import Bags
 from bagwise.base._estimator import BagEstimator
@@ -16,7 +17,7 @@ from bagwise.base._estimator import BagEstimator
 
 def used_first(
     estimator: Any, labels: NDArray[np.integer], n_clusters: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Put the clusters that hold bags first, and warn of those that do not.
 
     Parameters
@@ -66,7 +67,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     _per_cluster: tuple[str, ...] = ("coef_", "dual_coef_")
 
     n_clusters: int
-    labels_: NDArray[np.int64]
+    labels_: Integers
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the clusters of bags.
@@ -102,7 +103,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     # ------------------------------------------------------------------------------- on bags
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Integers:
         """Return the cluster of each bag; the first of several with the same score.
 
         Parameters
@@ -117,7 +118,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """
         return self._labels_of(self._bag_outputs(self._validated(X)))
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the scores of bags for the clusters: a bag is in the cluster of the highest.
 
         Parameters
@@ -132,7 +133,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """
         return self._bag_outputs(self._validated(X))
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Return what the method measures between each bag and each cluster.
 
         These are the scores of `decision_function`, unless a method measures distances.
@@ -151,7 +152,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     # -------------------------------------------------------------------------------- shared
 
-    def _labels_of(self, outputs: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _labels_of(self, outputs: Floats) -> Integers:
         return outputs.argmax(axis=1)
 
     @property

@@ -311,10 +311,7 @@ _SEARCHES = {
         "Whether, or by which score, to fit the best estimator on all bags in the end.",
     ),
     "refit: one": ("bool or callable", "Whether to fit the best estimator on all bags in the end."),
-    "cv": (
-        "int, splitter or iterable",
-        "How to split; an integer means so many stratified folds.",
-    ),
+    "cv": ("int, splitter or iterable", "How to split; an integer means so many stratified folds."),
     "verbose": ("int", "How much to print."),
     "pre_dispatch": ("int or str", "How many fits are prepared ahead."),
     "error_score": ('"raise" or float', "The score where a fit fails."),
@@ -330,10 +327,7 @@ _SEARCHES = {
         """What grows from round to round by ``factor``: ``"n_samples"``, the number of bags, or a
         parameter of the estimator.""",
     ),
-    "max_resources": (
-        'int or "auto"',
-        """Most of it for one candidate; ``"auto"`` is all bags.""",
-    ),
+    "max_resources": ('int or "auto"', """Most of it for one candidate; ``"auto"`` is all bags."""),
     "min_resources": (
         '{"exhaust", "smallest"} or int',
         """How much of it the first round has. ``"smallest"`` is a small number, ``"exhaust"`` such

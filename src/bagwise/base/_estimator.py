@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._fitting import all_or_nothing, forget_fit
@@ -65,26 +66,26 @@ class BagEstimator(BaseEstimator):
         """Solve the problem; return fitted attributes."""
 
     @abstractmethod
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         """Return scores of shape (n_bags, n_outputs)."""
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         """Return scores of shape (n_instances, n_outputs); only where the tags promise them."""
         msg = f"{type(self).__name__} scores bags only, not instances."
         raise AttributeError(msg)
 
     @abstractmethod
-    def _labels_of(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+    def _labels_of(self, outputs: Floats) -> NDArray[Any]:
         """Return what scores of bags or instances predict."""
 
-    def _columns(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _columns(self, outputs: Floats) -> Floats:
         """Return scores as users see them."""
         return outputs
 
     # -------------------------------------------------------------------------- on instances
 
     @available_if(_scores_instances)
-    def instance_decision_function(self, X: Any) -> NDArray[np.float64]:
+    def instance_decision_function(self, X: Any) -> Floats:
         """Return the scores of instances, bag after bag: one row for each of ``X.instances``.
 
         Parameters
@@ -116,7 +117,7 @@ class BagEstimator(BaseEstimator):
         return self._labels_of(self._instance_outputs(self._validated(X)))
 
     @available_if(_scores_instances)
-    def key_instances(self, X: Any) -> NDArray[np.int64]:
+    def key_instances(self, X: Any) -> Integers:
         """Return which instance of each bag decides for what is predicted.
 
         It is the instance with the highest score for the class or cluster of the bag. Where a bag
@@ -134,7 +135,7 @@ class BagEstimator(BaseEstimator):
         """
         return self._key_places(self._validated(X))
 
-    def _key_places(self, bags: Bags) -> NDArray[np.int64]:
+    def _key_places(self, bags: Bags) -> Integers:
         """Return the place of the instance with the highest score for the output of its bag."""
         scores = self._instance_outputs(bags)
         chosen = np.repeat(self._bag_outputs(bags).argmax(axis=1), bags.sizes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.base._kernel_parameters import gamma_attribute
 from bagwise.exceptions import MemoryLimitError
@@ -54,7 +55,7 @@ class FeatureMap:
         """Return the features of instances."""
         return instances if self.inner is None else _some(self.inner.transform(instances))
 
-    def attributes(self, coef: NDArray[np.float64]) -> dict[str, Any]:
+    def attributes(self, coef: Floats) -> dict[str, Any]:
         """Return the fitted attributes that `expand` needs.
 
         Parameters
@@ -123,9 +124,7 @@ def make_features(
     return mapped, mapped.transform(instances)
 
 
-def expand(
-    model: Any, instances: Any, fitted: Mapping[str, Any] | None = None
-) -> NDArray[np.float64]:
+def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) -> Floats:
     """Return the scores of instances, without intercept.
 
     Parameters
@@ -146,7 +145,7 @@ def expand(
         return np.asarray(instances @ fitted["coef_"].T, np.float64)
     if model.kernel == "precomputed":
         return np.asarray(instances[:, fitted["support_"]] @ fitted["dual_coef_"].T, np.float64)
-    scores: NDArray[np.float64] = model._fitted_kernel(fitted).expand(
+    scores: Floats = model._fitted_kernel(fitted).expand(
         instances, fitted["support_vectors_"], fitted["dual_coef_"]
     )
     return scores

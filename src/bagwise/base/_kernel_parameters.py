@@ -5,8 +5,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base._shared_work import shared_by
@@ -27,7 +27,7 @@ class GammaRule(StrOptions):
         return "'scale', 'auto', 'median', a rule such as '2/d' or '0.5*median'"
 
 
-def settled_gamma(gamma: Any, bags: Bags, bag_weight: NDArray[np.float64] | None = None) -> float:
+def settled_gamma(gamma: Any, bags: Bags, bag_weight: Floats | None = None) -> float:
     """Return the number that ``gamma`` or its rule gives; a weight counts as a repetition."""
     if not isinstance(gamma, str):
         return float(gamma)
@@ -66,9 +66,7 @@ class KernelParameters:
     degree: int
     coef0: float
 
-    def _resolve_kernel(
-        self, bags: Bags, bag_weight: NDArray[np.float64] | None = None
-    ) -> InstanceKernel:
+    def _resolve_kernel(self, bags: Bags, bag_weight: Floats | None = None) -> InstanceKernel:
         """Return the kernel with its ``gamma`` settled; a weight counts as a repetition."""
         if not needs_gamma(self.kernel):
             return self._make_kernel(1.0)

@@ -17,6 +17,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import single_blas_thread
 from bagwise.bags import Bags, segment_rows
 from bagwise.base._cache import Cache, Same, digest
@@ -83,7 +84,7 @@ class SharedWork:
         self.n_bytes = n_bytes
         self.kept = Cache(n_bytes)
         self.solutions = Cache(_SOLUTION_SHARE * n_bytes)
-        self.parts: list[tuple[Bags, NDArray[np.int64]]] = []
+        self.parts: list[tuple[Bags, Integers]] = []
 
     @property
     def is_open(self) -> bool:
@@ -101,7 +102,7 @@ class SharedWork:
         other.parts = []
         return other
 
-    def divide(self, whole: Bags, parts: Sequence[NDArray[np.int64]]) -> None:
+    def divide(self, whole: Bags, parts: Sequence[Integers]) -> None:
         """From now on share inside of parts of the bags, if that is less work than on all of them.
 
         It is if the matrices of all parts have fewer entries together than that of the whole: where
@@ -112,7 +113,7 @@ class SharedWork:
         if np.square(sizes, dtype=np.float64).sum() < float(whole.n_instances) ** 2:
             self.parts = [self._part(whole, np.unique(part)) for part in parts]
 
-    def _part(self, whole: Bags, index: NDArray[np.int64]) -> tuple[Bags, NDArray[np.int64]]:
+    def _part(self, whole: Bags, index: Integers) -> tuple[Bags, Integers]:
         """Return bags as a whole of their own, and where each of all is in it, -1 for others."""
         places = np.full(len(whole), -1)
         places[index] = np.arange(len(index))
@@ -134,8 +135,8 @@ class Expansion:
     """
 
     matrix: "ReferenceType[NDArray[Any]]"
-    places: NDArray[np.int64]
-    coef: NDArray[np.float64]
+    places: Integers
+    coef: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +155,7 @@ class Share:
 
     work: SharedWork
     whole: Bags
-    index: NDArray[np.int64]
+    index: Integers
 
     @cached_property
     def digest(self) -> bytes:
@@ -162,7 +163,7 @@ class Share:
         return digest(self.index)
 
     @cached_property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Integers:
         """The instances of the selection, as rows of ``whole.instances``."""
         starts, sizes = self.whole.offsets[:-1][self.index], self.whole.sizes[self.index]
         return segment_rows(starts, starts + sizes)
@@ -194,8 +195,8 @@ class Share:
         self,
         fitted: NDArray[Any],
         matrix: NDArray[Any],
-        places: NDArray[np.int64],
-        coef: NDArray[np.float64],
+        places: Integers,
+        coef: Floats,
         *,
         of_bags: bool,
     ) -> None:
@@ -222,9 +223,7 @@ class Share:
         found = self._columns(fitted, of_bags)
         return None if found is None else found[0]
 
-    def scores(
-        self, fitted: NDArray[Any] | None, *, of_bags: bool = False
-    ) -> NDArray[np.float64] | None:
+    def scores(self, fitted: NDArray[Any] | None, *, of_bags: bool = False) -> Floats | None:
         """Return the sums of a machine on the instances or bags selected, if they are known."""
         found = self._columns(fitted, of_bags)
         if found is None:
@@ -235,7 +234,7 @@ class Share:
 
     def _columns(
         self, fitted: NDArray[Any] | None, of_bags: bool
-    ) -> tuple[NDArray[Any], NDArray[np.float64]] | None:
+    ) -> tuple[NDArray[Any], Floats] | None:
         known: Expansion | None = self.work.solutions.find((self.work, Same(fitted), of_bags))
         matrix = None if known is None else known.matrix()
         if known is None or matrix is None:

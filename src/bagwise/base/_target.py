@@ -9,6 +9,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_target
 
 
@@ -30,7 +31,7 @@ class Target:
     """
 
     classes: NDArray[Any]
-    signs: NDArray[np.float64]
+    signs: Floats
     codes: NDArray[np.intp] | None
 
     @property
@@ -43,13 +44,13 @@ class Target:
         """Number of binary problems."""
         return int(self.signs.shape[1])
 
-    def repeat(self, sizes: NDArray[np.int64]) -> "Target":
+    def repeat(self, sizes: Integers) -> "Target":
         """Return the target of instances that inherit the labels of bags of these sizes."""
         codes = None if self.codes is None else np.repeat(self.codes, sizes)
         return Target(self.classes, np.repeat(self.signs, sizes, axis=0), codes)
 
 
-def encode_target(estimator: Any, y: Any, sample_weight: NDArray[np.float64]) -> Target:
+def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
     """Return the target of the bags with positive weight, or say why it cannot be learned."""
     name = type(estimator).__name__
     if y is None:
@@ -83,9 +84,7 @@ def _kind(y: Any) -> str:
         return str(type_of_target(y, input_name="y", raise_unknown=False))
 
 
-def class_weighted(
-    estimator: Any, target: Target, sample_weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def class_weighted(estimator: Any, target: Target, sample_weight: Floats) -> Floats:
     """Return a weight per bag and binary problem: the bag's own times that of its class.
 
     A class weight is the weight of every bag of the class, in all one-vs-rest problems alike.

@@ -31,13 +31,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from bagwise._arrays import Floats
+
 
 @dataclass(frozen=True)
 class _Names:
     """The column of the label of each instance (-1: none), and its score (NaN: no candidate)."""
 
     columns: "NDArray[np.intp]"
-    scores: "NDArray[np.float64]"
+    scores: "Floats"
 
 
 def run_annotate(
@@ -117,11 +119,7 @@ def run_annotate(
             "command": "annotate",
             "seed": seed,
             "data": data.as_json(),
-            "model": {
-                "name": cls.__name__,
-                "parameters": json_value(given),
-                "scaled": scale,
-            },
+            "model": {"name": cls.__name__, "parameters": json_value(given), "scaled": scale},
             "reject": reject,
             "any_label": any_label,
             "labels": labels,

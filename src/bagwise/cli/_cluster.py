@@ -100,11 +100,7 @@ def run_cluster(
             "command": "cluster",
             "seed": seed,
             "data": data.as_json(),
-            "model": {
-                "name": cls.__name__,
-                "parameters": json_value(given),
-                "scaled": scale,
-            },
+            "model": {"name": cls.__name__, "parameters": json_value(given), "scaled": scale},
             "clusters": sizes,
             "accuracy": accuracy,
             "nmi": nmi,

@@ -282,8 +282,7 @@ def cluster(
     data: Data,
     model: Clusterer = "M3IC",
     clusters: Annotated[
-        int | None,
-        typer.Option("--clusters", "-k", min=1, metavar="K", help="Number of clusters."),
+        int | None, typer.Option("--clusters", "-k", min=1, metavar="K", help="Number of clusters.")
     ] = None,
     output: CsvFile = None,
     param: Param = None,

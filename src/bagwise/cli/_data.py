@@ -196,11 +196,7 @@ class LoadedData:
         values, numbers = np.unique(self.y, return_counts=True)
         found = zip(values.tolist(), numbers.tolist(), strict=True)
         return [
-            {
-                "label": json_value(value),
-                "name": self.label_name(value),
-                "bags": number,
-            }
+            {"label": json_value(value), "name": self.label_name(value), "bags": number}
             for value, number in found
         ]
 

@@ -29,8 +29,9 @@ from bagwise.cli._predict import label_texts, quality
 from bagwise.cli._words import align, count, printable
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    from bagwise._arrays import Floats, Integers
 
 _SEEN = (
     "Model files do not tell which bags a model learned from: if it was these, expect less on "
@@ -110,7 +111,7 @@ def run_explain(
     )
 
 
-def _instance_scores(model: FittedModel, data: LoadedData) -> "NDArray[np.float64]":
+def _instance_scores(model: FittedModel, data: LoadedData) -> "Floats":
     """Return the scores of instances as a matrix."""
     scores = model.instance_decision_function(data.bags)
     return scores[:, None] if scores.ndim == 1 else scores
@@ -120,9 +121,9 @@ def _stories(
     model: FittedModel,
     data: LoadedData,
     predicted: "NDArray[Any]",
-    scores: "NDArray[np.float64]",
-    keys: "NDArray[np.int64]",
-    inside: "NDArray[np.float64]",
+    scores: "Floats",
+    keys: "Integers",
+    inside: "Floats",
     labels: list[str],
     top: int,
 ) -> Iterator[_Story]:
@@ -143,7 +144,7 @@ def _stories(
         yield _Story(i, predicted[i], float(score), places, values)
 
 
-def _ranked(scores: "NDArray[np.float64]", key: int, top: int) -> tuple[list[int], list[float]]:
+def _ranked(scores: "Floats", key: int, top: int) -> tuple[list[int], list[float]]:
     """Return the key instance and those that come next, towards the side that it decides for."""
     import numpy as np
 

@@ -8,9 +8,9 @@ from bagwise.cli._output import CommandError
 from bagwise.cli._words import count, did_you_mean
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from bagwise._arrays import Floats, Integers
     from bagwise.bags import Bags
 
 SCALE_STEP, MODEL_STEP = "scale", "model"
@@ -172,19 +172,19 @@ class FittedModel:
         labels: NDArray[Any] = self.last.predict(self._transformed(bags))
         return labels
 
-    def decision_function(self, bags: "Bags") -> "NDArray[np.float64]":
+    def decision_function(self, bags: "Bags") -> "Floats":
         """Return the scores of bags: of the second class, or of each class or cluster."""
-        scores: NDArray[np.float64] = self.last.decision_function(self._transformed(bags))
+        scores: Floats = self.last.decision_function(self._transformed(bags))
         return scores
 
-    def instance_decision_function(self, bags: "Bags") -> "NDArray[np.float64]":
+    def instance_decision_function(self, bags: "Bags") -> "Floats":
         """Return the scores of instances."""
-        scores: NDArray[np.float64] = self.last.instance_decision_function(self._transformed(bags))
+        scores: Floats = self.last.instance_decision_function(self._transformed(bags))
         return scores
 
-    def key_instances(self, bags: "Bags") -> "NDArray[np.int64]":
+    def key_instances(self, bags: "Bags") -> "Integers":
         """Return the place of the key instance in each bag."""
-        places: NDArray[np.int64] = self.last.key_instances(self._transformed(bags))
+        places: Integers = self.last.key_instances(self._transformed(bags))
         return places
 
     def own_labels(self, y: "NDArray[Any]") -> "NDArray[Any]":

@@ -27,8 +27,7 @@ Data = Annotated[
     ),
 ]
 Bag = Annotated[
-    str | None,
-    typer.Option("--bag", metavar="COLUMN", help="Column that tells the bag of a row."),
+    str | None, typer.Option("--bag", metavar="COLUMN", help="Column that tells the bag of a row.")
 ]
 Label = Annotated[
     list[str] | None,
@@ -94,6 +93,5 @@ CsvFile = Annotated[
     ),
 ]
 SetName = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="Name of a data set.", autocompletion=complete_set),
+    str, typer.Argument(metavar="NAME", help="Name of a data set.", autocompletion=complete_set)
 ]

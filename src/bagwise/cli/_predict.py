@@ -23,8 +23,9 @@ from bagwise.cli._output import Output, bad_input, json_value
 from bagwise.cli._words import count
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    from bagwise._arrays import Floats
 
 
 def run_predict(output: Output, path: Path, request: DataRequest, target: Path | None) -> None:
@@ -102,10 +103,7 @@ def label_texts(output: Output, model: FittedModel, data: LoadedData) -> list[st
 
 
 def quality(
-    model: FittedModel,
-    data: LoadedData,
-    predicted: "NDArray[Any]",
-    scores: "NDArray[np.float64]",
+    model: FittedModel, data: LoadedData, predicted: "NDArray[Any]", scores: "Floats"
 ) -> tuple[str | None, float | None]:
     """Return how well known labels are predicted, or None if they are not known."""
     from bagwise.metrics import average_precision, clustering_accuracy

@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagClusterer, BagTags, documented, used_first
@@ -184,18 +185,18 @@ class BagKMeans(BagClusterer):
             )  # fmt: skip
             return min(runs, key=lambda model: float(model.inertia_))
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         labels = self._instance_outputs(bags).argmax(axis=1)
         return shares(bags, labels, len(self.vote_weights_)) * self.vote_weights_
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         return _closeness(bags, self.cluster_centers_)
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(order_tolerance=0.05)
 
 
-def _closeness(bags: Bags, centers: NDArray[Any]) -> NDArray[np.float64]:
+def _closeness(bags: Bags, centers: NDArray[Any]) -> Floats:
     """Return minus the squared distances of the instances from the centres."""
     rows = np.arange(len(centers), dtype=np.int64)
     distance = nearest(_SQUARED, centers, rows, rows + 1, bags.instances)

@@ -8,6 +8,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagClusterer, BagTags, documented, used_first
@@ -153,7 +154,7 @@ class BAMIC(BagClusterer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Return the distances of bags from the medoids.
 
         Parameters
@@ -202,10 +203,10 @@ class BAMIC(BagClusterer):
             learned["medoid_offsets_"] = chosen.offsets
         return learned
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         return scores_of(self._distance_to_medoids(bags), bags.dtype)
 
-    def _distance_to_medoids(self, bags: Bags) -> NDArray[np.float64]:
+    def _distance_to_medoids(self, bags: Bags) -> Floats:
         if self.distance == "precomputed":
             rows = self._one_row_each(bags).instances[:, self.medoids_]
             return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
@@ -217,7 +218,7 @@ class BAMIC(BagClusterer):
             *bags.segments, only=self.distance,
         ).T  # fmt: skip
 
-    def _between(self, bags: Bags) -> NDArray[np.float64]:
+    def _between(self, bags: Bags) -> Floats:
         return hausdorff(self._instance_metric, *bags.segments, only=self.distance)
 
     @property

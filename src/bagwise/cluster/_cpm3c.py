@@ -9,19 +9,14 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, segment_argmax
 from bagwise.base import BagClusterer, BagTags, documented, used_first
 from bagwise.cluster._starts import given_weights, kmeans_weights
 from bagwise.cluster._votes import shares
-from bagwise.solvers import (
-    Certificate,
-    MMCResult,
-    Status,
-    solve_mmc_by_cccp,
-    solve_mmc_by_cuts,
-)
+from bagwise.solvers import Certificate, MMCResult, Status, solve_mmc_by_cccp, solve_mmc_by_cuts
 
 #: Of the sum of absolute values: a sum below this is 0, as that of centred instances.
 _ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
@@ -206,7 +201,7 @@ class CPM3C(BagClusterer):
         """Run all starts; return the one with the smallest objective, and all certificates."""
         starts = self._starts(source.bags)
 
-        def run(start: NDArray[np.float64]) -> MMCResult:
+        def run(start: Floats) -> MMCResult:
             return solve_mmc_by_cuts(source, start, max_cuts=self.max_cuts, **problem)
 
         def rank(result: MMCResult) -> tuple[int, float]:
@@ -217,19 +212,19 @@ class CPM3C(BagClusterer):
         results = list(ordered_map(run, starts, n_threads=n_threads))
         return min(results, key=rank), tuple(result.certificate for result in results)
 
-    def _starts(self, bags: Bags) -> NDArray[np.float64]:
+    def _starts(self, bags: Bags) -> Floats:
         shape = (self.n_clusters, bags.n_features)
         if not isinstance(self.init, str):
             return given_weights(self, shape)
         random = check_random_state(self.random_state)
         if self.init == "random":
-            normal: NDArray[np.float64] = random.normal(size=(self.n_init, *shape))
+            normal: Floats = random.normal(size=(self.n_init, *shape))
             return normal
         return kmeans_weights(bags, self.n_clusters, self.n_init, random)
 
     # ------------------------------------------------------------------------------ new bags
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return which share of the instances of each bag is in each cluster, as `transform`.
 
         Parameters
@@ -244,10 +239,10 @@ class CPM3C(BagClusterer):
         """
         return self._bag_outputs(self._validated(X))
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         return shares(bags, self._instance_outputs(bags).argmax(axis=1), len(self.coef_))
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         return _leads(bags, self.coef_)
 
     def __bagwise_tags__(self) -> BagTags:
@@ -265,10 +260,10 @@ def _one_cluster(bags: Bags) -> MMCResult:
     )
 
 
-def _total(source: BagSource) -> NDArray[np.float64]:
+def _total(source: BagSource) -> Floats:
     """Return the sum of all instances; 0 if they cancel out up to rounding."""
 
-    def add(chunk: Chunk) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def add(chunk: Chunk) -> tuple[Floats, Floats]:
         instances = chunk.instances
         plain, size = instances.sum(axis=0, dtype=np.float64), abs(instances).sum(axis=0)
         return np.asarray(plain).ravel(), np.asarray(size, np.float64).ravel()
@@ -277,7 +272,7 @@ def _total(source: BagSource) -> NDArray[np.float64]:
     return np.where(np.abs(total) <= _ROUNDING[source.bags.dtype] * size, 0.0, total)
 
 
-def _leads(bags: Bags, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+def _leads(bags: Bags, coef: Floats) -> Floats:
     """Return by how much the score of each cluster is above the best of the others."""
 
     def lead(chunk: Chunk) -> NDArray[Any]:

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import warn
 from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
@@ -248,7 +248,7 @@ class M3IC(KernelParameters, BagClusterer):
         )
         return feature_map, Bags(features, bags.offsets)
 
-    def _search(self, bags: Bags, random: Any) -> tuple[NDArray[np.float64], Certificate]:
+    def _search(self, bags: Bags, random: Any) -> tuple[Floats, Certificate]:
         """Return the weights of features, and the certificate of the search that found them."""
         k, C, n_threads = self.n_clusters, float(self.C), self._n_threads()
         if bags.n_instances * bags.n_features < _SERIAL_VALUES:
@@ -283,7 +283,7 @@ class M3IC(KernelParameters, BagClusterer):
     def _n_threads(self) -> int | None:
         return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
 
-    def _direction(self, source: BagSource) -> NDArray[np.float64] | None:
+    def _direction(self, source: BagSource) -> Floats | None:
         """Return the direction of the balance constraint; None, and a warning, if there is none."""
         if self.balance == np.inf:
             return None
@@ -299,7 +299,7 @@ class M3IC(KernelParameters, BagClusterer):
         warn(msg, ConvergenceWarning)
         return None
 
-    def _starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:
+    def _starts(self, bags: Bags, random: Any) -> Floats:
         if not isinstance(self.init, str):
             if self.kernel != "linear":
                 msg = f"init of M3IC can be weights with kernel='linear' only. Got {self.kernel!r}."
@@ -309,10 +309,10 @@ class M3IC(KernelParameters, BagClusterer):
             return self._random_starts(bags, random)
         return kmeans_weights(bags, self.n_clusters, self.n_init, random)
 
-    def _random_starts(self, bags: Bags, random: Any) -> NDArray[np.float64]:
+    def _random_starts(self, bags: Bags, random: Any) -> Floats:
         k, d = self.n_clusters, bags.n_features
         if self.kernel == "linear":
-            normal: NDArray[np.float64] = random.normal(size=(self.n_init, k, d))
+            normal: Floats = random.normal(size=(self.n_init, k, d))
             return normal
         # Sums of instances, as weights of a kernel are, whatever the features that stand for it.
         rows = random.permutation(bags.n_instances)[:_MOST_SUMMED]
@@ -321,7 +321,7 @@ class M3IC(KernelParameters, BagClusterer):
 
     # -------------------------------------------------------------------------------- scoring
 
-    def predict_multi(self, X: Any, margin: float = 1.0) -> NDArray[np.bool_]:
+    def predict_multi(self, X: Any, margin: float = 1.0) -> Booleans:
         r"""Return all clusters that a bag can be said to be in, none perhaps, or several.
 
         A bag is in cluster :math:`p` if one of its instances has a margin
@@ -346,19 +346,17 @@ class M3IC(KernelParameters, BagClusterer):
         k = scores.shape[1]
         return k / max(1, k - 1) * scores >= margin
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         return self._best(bags)[0]
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         return expand(self, bags.instances)
 
-    def _key_places(self, bags: Bags) -> NDArray[np.int64]:
+    def _key_places(self, bags: Bags) -> Integers:
         best, places = self._best(bags)
         return places[np.arange(len(bags)), best.argmax(axis=1)]
 
-    def _best(
-        self, bags: Bags, fitted: Mapping[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _best(self, bags: Bags, fitted: Mapping[str, Any] | None = None) -> tuple[Floats, Integers]:
         """Return the highest score of each bag for each cluster, and its place in the bag.
 
         Fitted attributes are those of the estimator unless they are given.

@@ -5,15 +5,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from threadpoolctl import ThreadpoolController
 
+from bagwise._arrays import Floats
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags
 
 
-def given_init(estimator: Any, what: str, shape: tuple[int, int]) -> NDArray[np.float64]:
+def given_init(estimator: Any, what: str, shape: tuple[int, int]) -> Floats:
     """Return the numbers that ``init`` of an estimator holds, one row for each cluster."""
     given = np.asarray(estimator.init, np.float64)
     if given.shape != shape or not np.isfinite(given).all():
@@ -24,7 +24,7 @@ def given_init(estimator: Any, what: str, shape: tuple[int, int]) -> NDArray[np.
     return given
 
 
-def given_weights(estimator: Any, shape: tuple[int, int]) -> NDArray[np.float64]:
+def given_weights(estimator: Any, shape: tuple[int, int]) -> Floats:
     """Return the weights that ``init`` of an estimator holds, as one start of shape (1, *shape)."""
     given = given_init(estimator, "weights", shape)
     if shape[0] > 1 and not np.ptp(given, axis=0).any():  # all scores of an instance are the same
@@ -36,7 +36,7 @@ def given_weights(estimator: Any, shape: tuple[int, int]) -> NDArray[np.float64]
 
 def kmeans_weights(
     bags: Bags, n_clusters: int, n_starts: int, random: np.random.RandomState
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the centres of k-means clusters of instances, less their mean, for each start."""
     models = kmeans_runs(bags, n_clusters, n_starts, random, init="random")
     centres = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
+
 #: Of the smaller of two distances: if they differ by less, they are taken for equal. It is the
 #: accuracy of `bagwise.kernels.hausdorff`; how far other clusters are does not matter.
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 
 
-def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> NDArray[np.float64]:
+def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> Floats:
     """Return scores that are the higher, the smaller the distance.
 
     They are the negative distances, but those that equal the smallest of their row up to rounding

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.bags import Bags
 
 
-def shares(bags: Bags, labels: NDArray[np.integer], n_clusters: int) -> NDArray[np.float64]:
+def shares(bags: Bags, labels: NDArray[np.integer], n_clusters: int) -> Floats:
     """Return which share of the instances of each bag is in each cluster.
 
     Parameters

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.datasets._dataset import BagDataset
 from bagwise.datasets._drawing import (
     build_bags,
@@ -101,9 +101,7 @@ def make_cluster_bags(
     )
 
 
-def _cluster_sizes(
-    n_bags: int, n_clusters: int, weights: Sequence[float] | None
-) -> NDArray[np.int64]:
+def _cluster_sizes(n_bags: int, n_clusters: int, weights: Sequence[float] | None) -> Integers:
     shares = np.ones(n_clusters) if weights is None else np.asarray(weights, dtype=np.float64)
     if shares.shape != (n_clusters,) or not (np.isfinite(shares).all() and (shares > 0).all()):
         msg = f"weights must be {n_clusters} positive numbers, one a cluster. Got {weights!r}."

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags import Bags
 from bagwise.datasets._dataset import BagDataset
 from bagwise.datasets._registry import Derivation
 
-Part = tuple[Bags, NDArray[np.int64]]
+Part = tuple[Bags, Integers]
 
 
 def derive(derivation: Derivation, sources: Sequence[BagDataset]) -> Part:

@@ -4,9 +4,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
+from bagwise._arrays import Booleans, Integers
 from bagwise.bags import Bags
 from bagwise.datasets._dataset import BagDataset
 from bagwise.datasets._drawing import check_share, check_sizes, draw_chosen, number_names
@@ -144,7 +144,7 @@ def load_digit_bags(
 class _Deck:
     """Images in random order, round after round."""
 
-    def __init__(self, images: NDArray[np.int64], what: str, rng: np.random.Generator) -> None:
+    def __init__(self, images: Integers, what: str, rng: np.random.Generator) -> None:
         self.images, self.what, self.rng = images, what, rng
         self.queue = rng.permutation(images)
 
@@ -157,7 +157,7 @@ class _Deck:
             )
             raise ValueError(msg)
 
-    def draw(self, count: int) -> NDArray[np.int64]:
+    def draw(self, count: int) -> Integers:
         if count > len(self.queue):  # what is left of this round stands last in the next one
             left = self.queue
             others = np.setdiff1d(self.images, left)
@@ -166,18 +166,14 @@ class _Deck:
         return drawn
 
 
-def _count_kinds(
-    sizes: NDArray[np.int64],
-    positive: NDArray[np.bool_],
-    witness_rate: float,
-) -> NDArray[np.int64]:
+def _count_kinds(sizes: Integers, positive: Booleans, witness_rate: float) -> Integers:
     """Return how many images of the target and of other digits each bag holds."""
     wanted = np.maximum(np.rint(witness_rate * sizes), 1).astype(np.int64)
     witnesses = np.where(positive, wanted, 0)
     return np.stack([witnesses, sizes - witnesses], axis=1)
 
 
-def _choose_images(images: str, n_images: int) -> NDArray[np.int64]:
+def _choose_images(images: str, n_images: int) -> Integers:
     half = n_images // 2
     ranges = {"all": (0, n_images), "train": (0, half), "test": (half, n_images)}
     return np.arange(*ranges[images])
@@ -185,7 +181,7 @@ def _choose_images(images: str, n_images: int) -> NDArray[np.int64]:
 
 def _draw_sizes_of_mean(
     rng: np.random.Generator, n_bags: int, mean: float, low: int, high: int
-) -> NDArray[np.int64]:
+) -> Integers:
     """Draw from a beta-binomial distribution: any mean, within limits, uniform in the middle."""
     place = (mean - low) / (high - low) if high > low else 0.0
     if place in (0.0, 1.0):
@@ -194,7 +190,7 @@ def _draw_sizes_of_mean(
     return low + rng.binomial(high - low, chance)
 
 
-def _describe(bags: Bags, rows: NDArray[np.int64], images: str, target: int | None) -> str:
+def _describe(bags: Bags, rows: Integers, images: str, target: int | None) -> str:
     which = {"all": "all images", "train": "the first half", "test": "the second half"}[images]
     repeated = len(rows) - len(np.unique(rows))
     once = "no image occurs twice" if repeated == 0 else f"{repeated} images are repetitions"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.bags import Bags
 
 
@@ -38,19 +39,17 @@ def check_sizes(n_bags: Any, min_size: Any, max_size: Any) -> None:
     check_count("max_size", max_size, int(min_size))
 
 
-def draw_sizes(
-    rng: np.random.Generator, n_bags: int, min_size: int, max_size: int
-) -> NDArray[np.int64]:
+def draw_sizes(rng: np.random.Generator, n_bags: int, min_size: int, max_size: int) -> Integers:
     """Draw sizes evenly between the limits, both included."""
     return rng.integers(min_size, max_size, size=n_bags, endpoint=True)
 
 
-def draw_chosen(rng: np.random.Generator, n_bags: int, share: float) -> NDArray[np.bool_]:
+def draw_chosen(rng: np.random.Generator, n_bags: int, share: float) -> Booleans:
     """Choose that share of the bags, rounded, at random."""
     return rng.permutation(n_bags) < round(share * n_bags)
 
 
-def quotas(total: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def quotas(total: int, weights: Floats) -> Integers:
     """Share out ``total`` in proportion to the weights: whole numbers, largest remainders first."""
     exact = total * weights / weights.sum()
     counts = np.floor(exact).astype(np.int64)
@@ -59,7 +58,7 @@ def quotas(total: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     return counts
 
 
-def shuffled_inside(rng: np.random.Generator, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def shuffled_inside(rng: np.random.Generator, sizes: Integers) -> Integers:
     """Return for each row its place in a random order of the rows of its bag."""
     owners = np.repeat(np.arange(len(sizes)), sizes)
     order = np.lexsort((rng.random(len(owners)), owners))
@@ -68,7 +67,7 @@ def shuffled_inside(rng: np.random.Generator, sizes: NDArray[np.int64]) -> NDArr
     return places
 
 
-def number_names(prefix: str, numbers: NDArray[np.int64]) -> list[str]:
+def number_names(prefix: str, numbers: Integers) -> list[str]:
     """Return names that end in numbers of the same width."""
     width = len(str(numbers.max()))
     return [f"{prefix} {number:0{width}d}" for number in numbers.tolist()]
@@ -76,11 +75,11 @@ def number_names(prefix: str, numbers: NDArray[np.int64]) -> list[str]:
 
 def build_bags(
     instances: NDArray[Any],
-    sizes: NDArray[np.int64],
+    sizes: Integers,
     y: NDArray[Any],
     instance_y: NDArray[Any],
     kinds: Sequence[str],
-    kind_of: NDArray[np.int64],
+    kind_of: Integers,
     label_names: Sequence[str] | None = None,
 ) -> Bags:
     """Return bags that carry labels and instance labels, each instance named by its kind."""

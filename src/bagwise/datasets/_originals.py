@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags
 from bagwise.datasets._registry import DatasetInfo
 from bagwise.exceptions import BagFileError
@@ -156,7 +157,7 @@ def _lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def _runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _runs(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Return the bags in their order and the row at which each begins."""
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     names = ids[starts]
@@ -166,7 +167,7 @@ def _runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return names, starts
 
 
-def _shortest_float(values: NDArray[np.float64]) -> NDArray[Any]:
+def _shortest_float(values: Floats) -> NDArray[Any]:
     """Return float32 where that is exact."""
     short = values.astype(np.float32)
     return short if np.array_equal(short, values) else values

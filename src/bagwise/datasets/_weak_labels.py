@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Integers
 from bagwise.datasets._dataset import BagDataset
 from bagwise.datasets._drawing import (
     build_bags,
@@ -127,15 +127,13 @@ def make_weak_label_bags(
     )
 
 
-def _spread(n_bags: int, table: tuple[int, ...], *, first: int) -> NDArray[np.int64]:
+def _spread(n_bags: int, table: tuple[int, ...], *, first: int) -> Integers:
     """Return one number per bag, in increasing order, as often as the table says."""
     counts = quotas(n_bags, np.asarray(table, dtype=np.float64))
     return np.repeat(np.arange(first, first + len(table)), counts)
 
 
-def _labels_that_fit(
-    rng: np.random.Generator, sizes: NDArray[np.int64], numbers: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _labels_that_fit(rng: np.random.Generator, sizes: Integers, numbers: Integers) -> Integers:
     """Deal out numbers of labels so that no bag has more labels than instances.
 
     Small sets may lack the large bag that a long list needs, by rounding: it is then shortened.
@@ -151,9 +149,7 @@ def _labels_that_fit(
     return n_true
 
 
-def _deal_labels(
-    rng: np.random.Generator, n_true: NDArray[np.int64], n_labels: int
-) -> NDArray[np.bool_]:
+def _deal_labels(rng: np.random.Generator, n_true: Integers, n_labels: int) -> Booleans:
     """Give each bag as many different labels, every label at least once.
 
     Labels are as frequent as names in the news: beyond once, in proportion to 1 / rank.
@@ -171,9 +167,7 @@ def _deal_labels(
     return dealt
 
 
-def _read_captions(
-    rng: np.random.Generator, true: NDArray[np.bool_], missing_rate: float
-) -> NDArray[np.bool_]:
+def _read_captions(rng: np.random.Generator, true: Booleans, missing_rate: float) -> Booleans:
     """Return lists of the lengths of scenario (c) that name true labels where they can."""
     n_bags, n_labels = true.shape
     lengths = np.minimum(_spread(n_bags, CAPTION_LIST_SIZES, first=0), n_labels)

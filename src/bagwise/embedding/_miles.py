@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_rows
 from bagwise.base import (
@@ -165,11 +166,7 @@ class MILES(BagClassifier):
         self.n_jobs = n_jobs
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         gamma = settled_gamma(self.gamma, bags, bag_weight)
         share = shared_by(bags, room_for=self)
@@ -228,7 +225,7 @@ class MILES(BagClassifier):
         """See `SharingEstimator`: the distances of bags to instances."""
         return int(bags.dtype.itemsize * len(bags) * bags.n_instances)
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         share = shared_by(bags)
         distance = None if share is None else share.block(self.coef_, of_bags=True)
         if distance is None:
@@ -236,7 +233,7 @@ class MILES(BagClassifier):
         similarity = _similarity(distance, self.gamma_)
         return np.asarray(similarity @ self.coef_.T + self.intercept_)
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         matrix, firsts, stops = bags.segments
         rows, starts = segment_rows(firsts, stops), bags.offsets[:-1]
         distance = nearest(_SQUARED, matrix, rows, rows + 1, self.prototypes_)

@@ -5,8 +5,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Integers
 from bagwise.bags import Bags, segment_argmax
 from bagwise.metrics import key_instance_success_rate
 from bagwise.solvers import Certificate
@@ -138,7 +138,7 @@ def assess(
     )
 
 
-def check_is_key(is_key: Any, bags: Bags) -> NDArray[np.bool_]:
+def check_is_key(is_key: Any, bags: Bags) -> Booleans:
     """Return the truth about instances as an array, one value for each."""
     truth = np.asarray(is_key, dtype=bool)
     if truth.shape != (bags.n_instances,):
@@ -147,16 +147,16 @@ def check_is_key(is_key: Any, bags: Bags) -> NDArray[np.bool_]:
     return truth
 
 
-def key_places(estimator: Any, bags: Bags) -> NDArray[np.int64] | None:
+def key_places(estimator: Any, bags: Bags) -> Integers | None:
     """Return the key instance of each bag, or None if the method scores bags only."""
     try:
-        places: NDArray[np.int64] = estimator.key_instances(bags)
+        places: Integers = estimator.key_instances(bags)
     except AttributeError:
         return None
     return places
 
 
-def count_found(estimator: Any, bags: Bags, is_key: NDArray[np.bool_]) -> tuple[int, int]:
+def count_found(estimator: Any, bags: Bags, is_key: Booleans) -> tuple[int, int]:
     """Return in how many bags a true key instance is found, and how many bags hold one.
 
     With two classes it is found if it has the highest score for the second one, whatever label the

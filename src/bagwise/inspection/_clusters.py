@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from bagwise._arrays import Integers
 from bagwise.bags import Bags
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _names(given: Any, labels: NDArray[Any], clusters: NDArray[Any]) -> list[str
     return names
 
 
-def _spread(members: NDArray[np.int64], order: NDArray[Any], n_bags: int) -> NDArray[np.int64]:
+def _spread(members: Integers, order: NDArray[Any], n_bags: int) -> Integers:
     """Return up to ``n_bags`` members, evenly from the first to the last in the order."""
     ranked = members[np.argsort(order[members], kind="stable")]
     places = np.linspace(0, len(ranked) - 1, min(n_bags, len(ranked)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags import Bags
 from bagwise.inspection._sprite import Sprite, make_sprite
 
@@ -36,7 +37,7 @@ class Contents:
     items: tuple[str, ...] = ()
 
 
-def render_contents(bags: Bags, rows: NDArray[np.int64], render: Render | None) -> Contents:
+def render_contents(bags: Bags, rows: Integers, render: Render | None) -> Contents:
     """Call the hook on instances, or draw their features as bars if there is none.
 
     Parameters

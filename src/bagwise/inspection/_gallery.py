@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.bags import Bags
 from bagwise.inspection._contents import Contents, Render, render_contents
 from bagwise.inspection._svg import score_bins
@@ -36,11 +36,7 @@ class Gallery:
 
 
 def make_gallery(
-    bags: Bags,
-    verdicts: Verdicts,
-    is_key: NDArray[np.bool_] | None,
-    render: Render | None,
-    n_shown: int,
+    bags: Bags, verdicts: Verdicts, is_key: Booleans | None, render: Render | None, n_shown: int
 ) -> Gallery:
     """Choose bags evenly from the worst margin to the best, and describe them.
 
@@ -105,7 +101,7 @@ def script_json(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _choose_instances(bags: Bags, verdicts: Verdicts, bag: int) -> NDArray[np.int64]:
+def _choose_instances(bags: Bags, verdicts: Verdicts, bag: int) -> Integers:
     """Return the places of all instances, or of the key and the strongest ones of a large bag."""
     start, stop = bags.offsets[bag : bag + 2]
     size = int(stop - start)
@@ -118,9 +114,7 @@ def _choose_instances(bags: Bags, verdicts: Verdicts, bag: int) -> NDArray[np.in
     return np.sort(np.argsort(-strength, kind="stable")[:MAX_INSTANCES])
 
 
-def _describe_bag(
-    bags: Bags, verdicts: Verdicts, bag: int, places: NDArray[np.int64]
-) -> dict[str, Any]:
+def _describe_bag(bags: Bags, verdicts: Verdicts, bag: int, places: Integers) -> dict[str, Any]:
     key = -1
     if verdicts.keys is not None:
         key = int(np.searchsorted(places, verdicts.keys[bag]))
@@ -145,7 +139,7 @@ def _describe_labels(labels: Any) -> int | list[int]:
 
 
 def _describe_instances(
-    bags: Bags, verdicts: Verdicts, is_key: NDArray[np.bool_] | None, rows: NDArray[np.int64]
+    bags: Bags, verdicts: Verdicts, is_key: Booleans | None, rows: Integers
 ) -> dict[str, Any]:
     """Return columns, one value for each instance shown; null for what is not known."""
     names, labels, scores = bags.instance_names, bags.instance_labels, verdicts.instance_scores
@@ -158,7 +152,7 @@ def _describe_instances(
     }
 
 
-def _colour_scale(scores: NDArray[np.float64]) -> float:
+def _colour_scale(scores: Floats) -> float:
     """Return the score of the strongest colour: one that a few in a hundred exceed."""
     return rounded(float(np.quantile(np.abs(scores), 0.97))) or 1.0
 

@@ -20,11 +20,7 @@ _MAX_BUTTONS, _MAX_COUNTED = 10, 6
 
 
 def judged_sections(
-    card: MethodCard,
-    cards: Sequence[MethodCard],
-    verdicts: Verdicts,
-    task: str,
-    bags_name: str,
+    card: MethodCard, cards: Sequence[MethodCard], verdicts: Verdicts, task: str, bags_name: str
 ) -> dict[str, str]:
     """Return the parts of a page on bags that are labelled right or wrong.
 
@@ -70,11 +66,7 @@ def judged_sections(
 
 
 def open_sections(
-    name: str,
-    verdicts: Verdicts,
-    found: tuple[int, int] | None,
-    task: str,
-    bags_name: str,
+    name: str, verdicts: Verdicts, found: tuple[int, int] | None, task: str, bags_name: str
 ) -> dict[str, str]:
     """Return the parts of a page on bags without labels, or with lists of them.
 

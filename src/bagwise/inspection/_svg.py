@@ -5,7 +5,8 @@ from html import escape
 from math import ceil, floor, log10
 
 import numpy as np
-from numpy.typing import NDArray
+
+from bagwise._arrays import Booleans, Floats, Integers
 
 _WIDTH, _HEIGHT = 560, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 14, 26, 40
@@ -25,9 +26,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
 
 
-def score_histogram(
-    scores: NDArray[np.float64], is_second: NDArray[np.bool_], label_names: Sequence[str]
-) -> str:
+def score_histogram(scores: Floats, is_second: Booleans, label_names: Sequence[str]) -> str:
     """Draw the scores of two classes, one upwards, one downwards, and the threshold 0.
 
     Each bar is a button; the page's script shows the bags behind it.
@@ -59,7 +58,7 @@ def score_histogram(
     return _svg(parts, summary)
 
 
-def plain_histogram(scores: NDArray[np.float64], title: str) -> str:
+def plain_histogram(scores: Floats, title: str) -> str:
     """Draw scores of bags whose classes are not known. Each bar is a button, as above."""
     edges, bins = _edges(scores), score_bins(scores)
     counts = np.bincount(bins, minlength=len(edges) - 1)
@@ -78,13 +77,13 @@ def plain_histogram(scores: NDArray[np.float64], title: str) -> str:
     return _svg(parts, f"Histogram of the {title}: {above} of {len(scores)} above 0.")
 
 
-def score_bins(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def score_bins(scores: Floats) -> Integers:
     """Return the bar of the histogram in which each score is counted."""
     edges = _edges(scores)
     return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 
 
-def margin_histogram(margins: NDArray[np.float64]) -> str:
+def margin_histogram(margins: Floats) -> str:
     """Draw margins: below 0 the bag is labelled wrong. Mean and standard deviation are marked."""
     edges = _edges(margins)
     counts, _ = np.histogram(margins, edges)
@@ -127,7 +126,7 @@ def interval_bar(value: float, low: float, high: float, baseline: float) -> str:
     )
 
 
-def convergence_line(history: NDArray[np.float64]) -> str:
+def convergence_line(history: Floats) -> str:
     """Draw how far the objective was from its last value, on a logarithmic scale."""
     if len(history) < 3:
         return ""
@@ -136,13 +135,13 @@ def convergence_line(history: NDArray[np.float64]) -> str:
     return _descent(distance, smallest, "Distance of the objective from its last value")
 
 
-def gap_line(gaps: NDArray[np.float64]) -> str:
+def gap_line(gaps: Floats) -> str:
     """Draw the duality gap as the solver went on, on a logarithmic scale."""
     smallest = 1e-16 * float(gaps.max(initial=0.0))
     return _descent(gaps, smallest, "Duality gap")
 
 
-def _descent(distance: NDArray[np.float64], smallest: float, what: str) -> str:
+def _descent(distance: Floats, smallest: float, what: str) -> str:
     """Draw numbers that fall towards 0; those that are only rounding are left out."""
     steps = np.flatnonzero(distance > smallest)
     if len(steps) < 2:
@@ -174,7 +173,7 @@ class _Scale:
         return float(self.start + (value - self.low) / span * (self.stop - self.start))
 
 
-def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _edges(values: Floats) -> Floats:
     """Return bin edges that cover all values and have 0 among them."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     if not high > low:
@@ -221,13 +220,7 @@ def _rect(left: float, right: float, top: float, bottom: float) -> str:
 
 
 def _button(
-    rect: str,
-    place: int,
-    edges: NDArray[np.float64],
-    text: str,
-    side: int,
-    *,
-    of_class: bool = False,
+    rect: str, place: int, edges: Floats, text: str, side: int, *, of_class: bool = False
 ) -> str:
     """Return a bar that can be chosen, for all bags with such scores or only those of a class."""
     span = f"{edges[place]:.2g} to {edges[place + 1]:.2g}"

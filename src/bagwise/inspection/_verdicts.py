@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.bags import Bags
 from bagwise.inspection._assess import key_places
 from bagwise.metrics import average_precision
@@ -42,13 +43,13 @@ class Verdicts:
     """
 
     label_names: tuple[str, ...]
-    truth: NDArray[np.int64] | None
-    predicted: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    margins: NDArray[np.float64]
-    keys: NDArray[np.int64] | None
-    instance_scores: NDArray[np.float64] | None
-    top: NDArray[np.int64] | None = None
+    truth: Integers | None
+    predicted: Integers
+    scores: Floats
+    margins: Floats
+    keys: Integers | None
+    instance_scores: Floats | None
+    top: Integers | None = None
     average_precision: float | None = None
 
     @property
@@ -67,14 +68,14 @@ class Verdicts:
         return self.truth is not None and not self.has_lists
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """For each label, the number of bags for which it is predicted."""
         if self.has_lists:
             return self.predicted.sum(axis=0)
         return np.bincount(self.predicted, minlength=len(self.label_names))
 
     @property
-    def unsure(self) -> NDArray[np.bool_]:
+    def unsure(self) -> Booleans:
         """The tenth of the bags whose scores are closest to the threshold."""
         nearness = np.abs(self.margins)
         return nearness <= np.sort(nearness)[(len(nearness) - 1) // 10]
@@ -144,7 +145,7 @@ def judge(
     return Verdicts(names, truth, predicted, scores, margins, keys, inside)
 
 
-def _codes(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
+def _codes(y: Any, classes: NDArray[Any], bags: Bags) -> Integers:
     labels = np.asarray(y)
     if labels.shape != (len(bags),):
         msg = f"The report needs one label for each of the {len(bags)} bags. Got {labels.shape}."
@@ -157,7 +158,7 @@ def _codes(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
     return np.array([codes[label] for label in labels.tolist()], dtype=np.int64)
 
 
-def _indicators(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
+def _indicators(y: Any, classes: NDArray[Any], bags: Bags) -> Integers:
     lists = np.asarray(y)
     if lists.shape != (len(bags), len(classes)):
         msg = (
@@ -168,12 +169,12 @@ def _indicators(y: Any, classes: NDArray[Any], bags: Bags) -> NDArray[np.int64]:
     return (lists > 0).astype(np.int64)
 
 
-def _of_column(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+def _of_column(values: NDArray[Any], columns: Integers) -> NDArray[Any]:
     """Return the value of each row in a column of its own."""
     return values[np.arange(len(columns)), columns]
 
 
-def _lead(outputs: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+def _lead(outputs: Floats, chosen: Integers) -> Floats:
     """Return by how much the chosen class scores above the best of the others."""
     rows = np.arange(len(outputs))
     others = outputs.copy()

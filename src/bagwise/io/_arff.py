@@ -154,11 +154,7 @@ def _find_labels(
 
 
 def _instance_lines(
-    source: Source,
-    attributes: list[Attribute],
-    relation: int,
-    bag: int | None,
-    label: list[int],
+    source: Source, attributes: list[Attribute], relation: int, bag: int | None, label: list[int]
 ) -> Iterator[Line]:
     """Yield a line for each instance: bag, labels, features."""
     inner = attributes[relation].columns

@@ -5,8 +5,8 @@ from itertools import islice
 from operator import itemgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.exceptions import BagFileError
 from bagwise.io._labels import BLANKS, parse_number
 from bagwise.io._problems import bad, shown
@@ -75,9 +75,7 @@ def rows_of_lines(where: object, block: Sequence[Line], roles: Roles) -> Rows:
     )
 
 
-def parse_numbers(
-    flat: Sequence[str], error_at: Callable[[int], BagFileError]
-) -> NDArray[np.float64]:
+def parse_numbers(flat: Sequence[str], error_at: Callable[[int], BagFileError]) -> Floats:
     """Return cells as finite numbers; ``error_at`` makes the error for the first that is not."""
     try:
         numbers = np.fromiter(map(float, flat), np.float64, len(flat))

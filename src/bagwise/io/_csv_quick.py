@@ -158,10 +158,7 @@ def _converter(
     types = {str(j): special.get(j, pa.float64()) for j in (*special, *roles.features)}
     parsing = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     converting = pa.csv.ConvertOptions(
-        column_types=types,
-        include_columns=list(types),
-        null_values=[],
-        strings_can_be_null=False,
+        column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False
     )
 
     def convert(piece: Piece | None) -> Rows | None:

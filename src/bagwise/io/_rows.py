@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bagwise._arrays import Integers
 from bagwise.bags import Bags
 from bagwise.io._labels import LabelTable, make_label_table
 from bagwise.io._problems import bad, shown
@@ -79,13 +80,13 @@ class Ledger:
         self._label_of_bag = np.full(64, -1, dtype=np.int64)
         self._blank: str | None = None  # where the first bag without a label is
         self._instance_labels: dict[Any, int] = {}
-        self._instance_label_codes: list[NDArray[np.int64]] = []
+        self._instance_label_codes: list[Integers] = []
         self._instance_names: list[NDArray[Any]] = []
-        self._runs: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._runs: list[tuple[Integers, Integers]] = []
         self._last = -1
         self.in_order = True  # whether the rows of every bag have been together so far
 
-    def add(self, rows: Rows) -> NDArray[np.int64]:
+    def add(self, rows: Rows) -> Integers:
         """Enter a block; returns the number of the bag of each row."""
         codes = rows.bags.codes
         starts = np.append(0, np.flatnonzero(codes[1:] != codes[:-1]) + 1)
@@ -110,7 +111,7 @@ class Ledger:
             self._instance_names.append(rows.instance_names)
         return bags
 
-    def _enter_labels(self, rows: Rows, labels: Coded, bags: NDArray[np.int64]) -> None:
+    def _enter_labels(self, rows: Rows, labels: Coded, bags: Integers) -> None:
         if len(self._bags) > len(self._label_of_bag):
             grown = np.full(2 * len(self._bags), -1, dtype=np.int64)
             grown[: len(self._label_of_bag)] = self._label_of_bag
@@ -143,7 +144,7 @@ class Ledger:
         """Names of the bags so far, in order of first appearance."""
         return list(self._bags)
 
-    def sizes_between(self, first: int, last: int) -> NDArray[np.int64]:
+    def sizes_between(self, first: int, last: int) -> Integers:
         """Sizes of the bags from ``first`` to before ``last``, if all of them came lately."""
         sizes = np.zeros(last - first, dtype=np.int64)
         for codes, lengths in reversed(self._runs):
@@ -154,14 +155,14 @@ class Ledger:
         return sizes
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Number of rows of each bag so far."""
         sizes = np.zeros(len(self._bags), dtype=np.int64)
         for codes, lengths in self._runs:
             np.add.at(sizes, codes, lengths)
         return sizes
 
-    def order(self) -> NDArray[np.int64] | None:
+    def order(self) -> Integers | None:
         """Rows bag by bag, or None if they are in order."""
         if self.in_order:
             return None

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 
@@ -122,11 +123,11 @@ def sparse_coordinate_sums(
     indptr: NDArray[Any],
     indices: NDArray[Any],
     data: NDArray[Any],
-    left: NDArray[np.float64],
+    left: Floats,
     column_indptr: NDArray[Any],
     column_indices: NDArray[Any],
     column_data: NDArray[Any],
-    right: NDArray[np.float64],
+    right: Floats,
     chi2: bool,
     out: NDArray[Any],
 ) -> None:
@@ -156,11 +157,11 @@ def sparse_coordinate_sums(
 @compiled(fastmath=REASSOCIATE)
 def segment_sums(
     block: NDArray[Any],
-    row_bounds: NDArray[np.int64],
-    column_bounds: NDArray[np.int64],
-    row_weight: NDArray[np.float64],
-    column_weight: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    row_bounds: Integers,
+    column_bounds: Integers,
+    row_weight: Floats,
+    column_weight: Floats,
+) -> Floats:
     """Sum a block over segments of its rows and of its columns, in float64.
 
     Segment ``r`` of the rows is ``row_bounds[r]:row_bounds[r + 1]``. Each entry counts with the

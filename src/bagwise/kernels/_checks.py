@@ -5,6 +5,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._instance import tiles
 from bagwise.kernels._rows import BLOCK, slices
@@ -149,9 +150,9 @@ def _extreme_eigenvalues(values: NDArray[np.floating]) -> tuple[float, float]:
     return smallest, largest
 
 
-def _times(values: NDArray[np.floating], vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    def part(rows: slice) -> NDArray[np.float64]:
-        product: NDArray[np.float64] = values[rows].astype(np.float64, copy=False) @ vector
+def _times(values: NDArray[np.floating], vector: Floats) -> Floats:
+    def part(rows: slice) -> Floats:
+        product: Floats = values[rows].astype(np.float64, copy=False) @ vector
         return product
 
     return np.concatenate(list(ordered_map(part, slices(len(vector), BLOCK))))

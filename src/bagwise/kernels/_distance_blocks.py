@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._metrics import InstanceMetric
 from bagwise.kernels._rows import (
@@ -73,7 +74,7 @@ class Rows:
         return len(self.side.starts)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         return self.side.stops - self.side.starts
 
     def load(self, rows: slice) -> Matrix:
@@ -101,11 +102,11 @@ def prepare(
     caller: str,
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix | None,
-    y_starts: NDArray[np.int64] | None,
-    y_stops: NDArray[np.int64] | None,
+    y_starts: Integers | None,
+    y_stops: Integers | None,
     n_threads: int | None,
 ) -> tuple[Rows, Rows]:
     """Check the input and return both sides; one object twice if there is no other side."""
@@ -145,11 +146,7 @@ def _check_norms(caller: str, name: str, rows: Rows) -> None:
 
 
 def _mapped(
-    caller: str,
-    factor: NDArray[np.float64],
-    side: Side,
-    dtype: "np.dtype[Any]",
-    n_threads: int | None,
+    caller: str, factor: Floats, side: Side, dtype: "np.dtype[Any]", n_threads: int | None
 ) -> Side:
     """Return the bags with all their rows multiplied by a factor."""
     if factor.shape[0] != side.matrix.shape[1]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 #: A minimum over a row vectorises only if no entry can be NaN; the callers see to that.
@@ -98,7 +99,7 @@ def sparse_squared_from_products(
 
 @compiled(fastmath=_NO_NAN)
 def row_minima(
-    block: NDArray[Any], column_bounds: NDArray[np.int64], first: int, smallest: NDArray[Any]
+    block: NDArray[Any], column_bounds: Integers, first: int, smallest: NDArray[Any]
 ) -> None:
     """Lower ``smallest[i, first + c]`` to the minimum of row ``i`` over columns' segment ``c``."""
     for i in range(block.shape[0]):
@@ -112,7 +113,7 @@ def row_minima(
 
 @compiled(fastmath=_NO_NAN)
 def column_minima(
-    block: NDArray[Any], row_bounds: NDArray[np.int64], first: int, smallest: NDArray[Any]
+    block: NDArray[Any], row_bounds: Integers, first: int, smallest: NDArray[Any]
 ) -> None:
     """Lower ``smallest[r, first + j]`` to the minimum of column ``j`` over rows' segment ``r``."""
     n_columns = block.shape[1]
@@ -127,13 +128,13 @@ def column_minima(
 @compiled
 def column_positions(
     block: NDArray[Any],
-    row_bounds: NDArray[np.int64],
-    begin: NDArray[np.int64],
+    row_bounds: Integers,
+    begin: Integers,
     exact: NDArray[Any],
     slack: NDArray[Any],
     first: int,
     smallest: NDArray[Any],
-    position: NDArray[np.int64],
+    position: Integers,
 ) -> None:
     """Do as `column_minima`, and keep in ``position`` which row of its segment attains it.
 

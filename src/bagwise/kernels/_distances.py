@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._distance_blocks import Rows, Strip, blocks, prepare, span, strips
 from bagwise.kernels._instance import tiles
@@ -26,9 +27,9 @@ _TIE = 32
 class BagDistances(NamedTuple):
     """The three Hausdorff distances between bags, each of shape (n_bags, n_y_bags)."""
 
-    min: NDArray[np.float64]
-    max: NDArray[np.float64]
-    average: NDArray[np.float64]
+    min: Floats
+    max: Floats
+    average: Floats
 
 
 class DirectedDistances(NamedTuple):
@@ -38,22 +39,22 @@ class DirectedDistances(NamedTuple):
     two with ``_back`` over those of bag ``j`` on the other side. All have shape (n_bags, n_y_bags).
     """
 
-    minmin: NDArray[np.float64]
-    meanmin: NDArray[np.float64]
-    maxmin: NDArray[np.float64]
-    meanmin_back: NDArray[np.float64]
-    maxmin_back: NDArray[np.float64]
+    minmin: Floats
+    meanmin: Floats
+    maxmin: Floats
+    meanmin_back: Floats
+    maxmin_back: Floats
 
 
 @overload
 def hausdorff(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix | None = ...,
-    y_starts: NDArray[np.int64] | None = ...,
-    y_stops: NDArray[np.int64] | None = ...,
+    y_starts: Integers | None = ...,
+    y_stops: Integers | None = ...,
     *,
     only: None = ...,
     n_threads: int | None = ...,
@@ -62,29 +63,29 @@ def hausdorff(
 def hausdorff(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix | None = ...,
-    y_starts: NDArray[np.int64] | None = ...,
-    y_stops: NDArray[np.int64] | None = ...,
+    y_starts: Integers | None = ...,
+    y_stops: Integers | None = ...,
     *,
     only: Kind,
     n_threads: int | None = ...,
-) -> NDArray[np.float64]: ...
+) -> Floats: ...
 
 
 def hausdorff(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix | None = None,
-    y_starts: NDArray[np.int64] | None = None,
-    y_stops: NDArray[np.int64] | None = None,
+    y_starts: Integers | None = None,
+    y_stops: Integers | None = None,
     *,
     only: Kind | None = None,
     n_threads: int | None = None,
-) -> BagDistances | NDArray[np.float64]:
+) -> BagDistances | Floats:
     """Return the minimal, the maximal and the average Hausdorff distance between bags.
 
     With ``d(x, B)`` the distance from ``x`` to the nearest instance of ``B``: the least ``d(x, B)``
@@ -140,15 +141,13 @@ def hausdorff(
     return BagDistances(**out) if only is None else out[only]
 
 
-def _combined(
-    kind: str, minima: "_Minima", sizes: NDArray[np.int64], other_sizes: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _combined(kind: str, minima: "_Minima", sizes: Integers, other_sizes: Integers) -> Floats:
     if kind == "min":
         return minima.least
     if kind == "max":
-        largest: NDArray[np.float64] = np.maximum(minima.largest, minima.largest_back)
+        largest: Floats = np.maximum(minima.largest, minima.largest_back)
         return largest
-    average: NDArray[np.float64] = minima.total + minima.total_back
+    average: Floats = minima.total + minima.total_back
     average /= np.add.outer(sizes, other_sizes)
     return average
 
@@ -156,11 +155,11 @@ def _combined(
 def directed(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix | None = None,
-    y_starts: NDArray[np.int64] | None = None,
-    y_stops: NDArray[np.int64] | None = None,
+    y_starts: Integers | None = None,
+    y_stops: Integers | None = None,
     *,
     n_threads: int | None = None,
 ) -> DirectedDistances:
@@ -195,8 +194,8 @@ def directed(
 def nearest(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix,
     *,
     return_index: Literal[False] = ...,
@@ -206,25 +205,25 @@ def nearest(
 def nearest(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix,
     *,
     return_index: Literal[True],
     n_threads: int | None = ...,
-) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
+) -> tuple[NDArray[Any], Integers]: ...
 
 
 def nearest(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix,
     *,
     return_index: bool = False,
     n_threads: int | None = None,
-) -> NDArray[Any] | tuple[NDArray[Any], NDArray[np.int64]]:
+) -> NDArray[Any] | tuple[NDArray[Any], Integers]:
     """Return the distance from each row of ``Y`` to the nearest instance of each bag.
 
     Parameters
@@ -265,8 +264,8 @@ def nearest(
 def nearest_among(
     metric: InstanceMetric,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     *,
     n_threads: int | None = None,
 ) -> NDArray[Any]:
@@ -310,7 +309,7 @@ class _Minima:
         self.total, self.total_back = np.zeros(shape), np.zeros(shape)
         self.largest, self.largest_back = np.full(shape, -np.inf), np.full(shape, -np.inf)
 
-    def add(self, by_row: NDArray[Any], bounds: NDArray[np.int64], bags: slice) -> None:
+    def add(self, by_row: NDArray[Any], bounds: Integers, bags: slice) -> None:
         """Take in the distances from instances (rows) on the left to all others' bags."""
         first = bounds[:-1]
         self.least[bags] = np.minimum(self.least[bags], np.minimum.reduceat(by_row, first, axis=0))
@@ -318,7 +317,7 @@ class _Minima:
         largest = np.maximum.reduceat(by_row, first, axis=0)
         self.largest[bags] = np.maximum(self.largest[bags], largest)
 
-    def add_back(self, by_column: NDArray[Any], bounds: NDArray[np.int64], others: slice) -> None:
+    def add_back(self, by_column: NDArray[Any], bounds: Integers, others: slice) -> None:
         """Take in the distances from the others' instances (columns) to all bags on the left."""
         first = bounds[:-1]
         self.total_back[:, others] += np.add.reduceat(by_column, first, axis=1, dtype=np.float64)
@@ -374,7 +373,7 @@ def _minima(left: Rows, right: Rows, strip: Strip) -> _Minima:
 
 def _nearest(
     left: Rows, right: Rows, strip: Strip, *, index: bool
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Integers]:
     """Return the distances from the bags of a task to its columns, and if asked the places."""
     from bagwise.kernels._distance_kernels import column_minima, column_positions
 
@@ -418,7 +417,7 @@ def _nearest_both_ways(side: Rows, strip: Strip) -> tuple[NDArray[Any], NDArray[
     return forth, back
 
 
-def _reflect(out: NDArray[np.float64], back: NDArray[np.float64]) -> None:
+def _reflect(out: Floats, back: Floats) -> None:
     """Complete a square of which the upper half is known, with the transpose of another's."""
     for rows, columns in tiles(*out.shape, symmetric=True):
         checkpoint()

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.kernels._coordinates import coordinate_sums
 from bagwise.kernels._rows import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from bagwise.kernels._instance import InstanceKernel
 
 KernelFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
-Rows: TypeAlias = slice | NDArray[np.int64]
+Rows: TypeAlias = slice | Integers
 
 _DENSE_ENOUGH = 0.15  # of the entries of a sparse block: from here on a dense product is faster
 _SLICE_TERMS = 1 << 25  # terms of sparse products in one compiled call: 20 ms at most
@@ -36,7 +37,7 @@ _CENTRE_EXPONENT = 4.0
 _CENTRE_RATIO = 4.0
 
 
-def _no_norms(A: Matrix, rows: Rows) -> NDArray[np.float64]:
+def _no_norms(A: Matrix, rows: Rows) -> Floats:
     return np.zeros(A.shape[0])
 
 
@@ -60,7 +61,7 @@ class Formula:
         ["InstanceKernel", Matrix, Matrix, NDArray[Any], NDArray[Any], NDArray[Any]], None
     ]
     diagonal: Callable[["InstanceKernel", Matrix], NDArray[Any]]
-    norms: Callable[[Matrix, Rows], NDArray[np.float64]] = _no_norms
+    norms: Callable[[Matrix, Rows], Floats] = _no_norms
 
 
 def _products(
@@ -209,7 +210,7 @@ def _chi2(
     np.exp(out, out=out)
 
 
-def _refuse_negative(A: Matrix, rows: Rows) -> NDArray[np.float64]:
+def _refuse_negative(A: Matrix, rows: Rows) -> Floats:
     """Refuse rows with an entry that is negative or NaN; there are no norms to return."""
     for part in row_passes(A):
         block = A[part]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._threads import ordered_map
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, common_dtype, converted, slices
@@ -30,8 +31,8 @@ class FourierMap:
     """
 
     kernel: InstanceKernel
-    weights: NDArray[np.float64]
-    offset: NDArray[np.float64]
+    weights: Floats
+    offset: Floats
 
     @property
     def rank(self) -> int:

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.kernels._rows import (
     Matrix,
     canonical_rows,
@@ -58,9 +58,7 @@ def _parsed(text: str) -> tuple[float, str] | None:
     return (factor, match["name"] or "auto") if 0.0 < factor < np.inf else None
 
 
-def resolve_gamma(
-    gamma: float | str, X: Matrix, row_weight: NDArray[np.float64] | None = None
-) -> float:
+def resolve_gamma(gamma: float | str, X: Matrix, row_weight: Floats | None = None) -> float:
     """Turn a rule for ``gamma`` into a number.
 
     Parameters
@@ -110,7 +108,7 @@ def resolve_gamma(
     return factor / spread if spread > 0 else factor
 
 
-def _variance(X: Matrix, weight: NDArray[np.float64]) -> float:
+def _variance(X: Matrix, weight: Floats) -> float:
     """Return the weighted variance of all entries, in one pass over blocks of rows.
 
     Entries are taken relative to one of them, so constant data have a variance of exactly 0.
@@ -134,7 +132,7 @@ def _variance(X: Matrix, weight: NDArray[np.float64]) -> float:
     return float(scatter / mass)
 
 
-def _median(X: Matrix, weight: NDArray[np.float64]) -> float:
+def _median(X: Matrix, weight: Floats) -> float:
     """Return the median squared distance between at most 1000 distinct rows."""
     hashes = np.concatenate([row_hashes(X[rows]) for rows in row_passes(X)])
     present = np.flatnonzero(weight > 0)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import (
     Matrix,
@@ -35,7 +36,7 @@ def gradient_sum(
     W: NDArray[Any],
     K: NDArray[Any] | None = None,
     scratch: NDArray[Any] | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return ``G_k = sum_i W[i, k] * d k(x_i, z_k) / d z_k``.
 
     Parameters
@@ -80,11 +81,8 @@ def gradient_sum(
 
 
 def self_gradient(
-    kernel: InstanceKernel,
-    Z: NDArray[Any],
-    beta: NDArray[np.float64],
-    K: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    kernel: InstanceKernel, Z: NDArray[Any], beta: Floats, K: Floats | None = None
+) -> Floats:
     """Return the derivative of ``1/2 sum_c beta_c' k(Z, Z) beta_c`` with respect to ``Z``.
 
     A row of ``Z`` stands on both sides of the kernel, also in ``k(z_k, z_k)``: the factor 1/2
@@ -121,7 +119,7 @@ def slope_kernel(kernel: InstanceKernel) -> InstanceKernel | None:
     return None
 
 
-def weighted_rows(kernel: InstanceKernel, X: Matrix, S: NDArray[Any]) -> NDArray[np.float64]:
+def weighted_rows(kernel: InstanceKernel, X: Matrix, S: NDArray[Any]) -> Floats:
     """Return the product ``S'X`` of which `finished_gradient` makes the sum of derivatives.
 
     ``S`` are weights that were multiplied by the values of `slope_kernel`. The products of several
@@ -134,11 +132,8 @@ def weighted_rows(kernel: InstanceKernel, X: Matrix, S: NDArray[Any]) -> NDArray
 
 
 def finished_gradient(
-    kernel: InstanceKernel,
-    Z: NDArray[Any],
-    products: NDArray[np.float64],
-    sums: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    kernel: InstanceKernel, Z: NDArray[Any], products: Floats, sums: Floats
+) -> Floats:
     """Turn the result of `weighted_rows` into the sum of derivatives, in place.
 
     ``sums`` are the sums of the columns of ``S``.

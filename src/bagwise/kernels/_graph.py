@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._pairs import PairDistances, Pieces
@@ -22,13 +22,13 @@ _DIGITS = 10  # of edge features that are compared where edges of one length com
 
 def clique_weights(
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     *,
     threshold: float | str = "mean",
     include_self_pairs: bool = True,
     n_threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the miGraph weight of each instance: one over the size of its neighbourhood.
 
     The neighbourhood of an instance is itself and the instances of its bag that are linked to it,
@@ -66,7 +66,7 @@ def clique_weights(
     _refuse_overlap(pairs)
     out = np.zeros(pairs.matrix.shape[0])
 
-    def weigh(bags: NDArray[np.int64]) -> None:
+    def weigh(bags: Integers) -> None:
         pieces = pairs.whole(bags)
         distances = pairs.rounded_distances(pieces)
         degree = _degrees(pieces, distances, pairs.within(bags, pieces, distances))
@@ -83,14 +83,14 @@ def clique_weights(
 
 def bag_edges(
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     *,
     threshold: float | str = "mean",
     include_self_pairs: bool = True,
     max_edges: int | None = 256,
     n_threads: int | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Floats, Integers, Integers]:
     """Return the edges of each bag's graph as MIGraph describes them.
 
     An edge between ``u`` and ``v`` is ``[d_u, p_u, d_v, p_v]``: ``d`` is the number of edges at
@@ -139,7 +139,7 @@ def bag_edges(
     most = np.iinfo(np.int64).max if max_edges is None else int(max_edges)
     pairs = PairDistances.of("bag_edges", X, starts, stops, threshold, include_self_pairs)
 
-    def describe(bags: NDArray[np.int64]) -> _Described:
+    def describe(bags: Integers) -> _Described:
         pieces = pairs.whole(bags)
         distances = pairs.distances(pieces)
         links = _Links.of(pieces, distances, pairs.within(bags, pieces, distances), most)
@@ -171,16 +171,14 @@ class BagGraphs:
     """
 
     X: Matrix
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    edges: NDArray[np.float64]
-    edge_starts: NDArray[np.int64]
-    edge_stops: NDArray[np.int64]
+    starts: Integers
+    stops: Integers
+    edges: Floats
+    edge_starts: Integers
+    edge_stops: Integers
 
     @classmethod
-    def of(
-        cls, X: Matrix, starts: NDArray[np.int64], stops: NDArray[np.int64], **options: Any
-    ) -> "BagGraphs":
+    def of(cls, X: Matrix, starts: Integers, stops: Integers, **options: Any) -> "BagGraphs":
         """Build the graphs of bags; the options are those of `bag_edges`."""
         return cls(X, starts, stops, *bag_edges(X, starts, stops, **options))
 
@@ -199,12 +197,12 @@ class BagGraphs:
         )
 
     @property
-    def node_parts(self) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
+    def node_parts(self) -> tuple[Matrix, Integers, Integers]:
         """The instances and their bags, as the set kernel takes them."""
         return self.X, self.starts, self.stops
 
     @property
-    def edge_parts(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    def edge_parts(self) -> tuple[Floats, Integers, Integers]:
         """The edges and their bags, as the set kernel takes them."""
         return self.edges, self.edge_starts, self.edge_stops
 
@@ -216,11 +214,11 @@ def graph_gram(
     others: BagGraphs | None = None,
     *,
     normalize: str = "sum",
-    norms: NDArray[np.float64] | None = None,
-    other_norms: NDArray[np.float64] | None = None,
-    edge_sums: NDArray[np.float64] | None = None,
+    norms: Floats | None = None,
+    other_norms: Floats | None = None,
+    edge_sums: Floats | None = None,
     n_threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     r"""Return the MIGraph kernel between bags.
 
     With the sums ``N`` of the node kernel over all pairs of instances of two bags, and ``E`` of the
@@ -291,7 +289,7 @@ def graph_norms(
     *,
     normalize: str = "sum",
     n_threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what `graph_gram` divides the node part and the edge part of each bag by.
 
     Parameters are those of `graph_gram`.
@@ -320,16 +318,14 @@ def graph_norms(
     return _norms_of(squares, normalize)
 
 
-def _norms_of(squares: NDArray[np.float64], normalize: str) -> NDArray[np.float64]:
+def _norms_of(squares: Floats, normalize: str) -> Floats:
     squares = np.maximum(squares, 0.0)
     if normalize == "sum":
         squares = np.repeat(squares.sum(axis=1, keepdims=True), 2, axis=1)
     return np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
 
-def _checked_shape(
-    name: str, values: NDArray[np.float64], shape: tuple[int, int]
-) -> NDArray[np.float64]:
+def _checked_shape(name: str, values: Floats, shape: tuple[int, int]) -> Floats:
     values = np.asarray(values, np.float64)
     if values.shape != shape:
         msg = f"{name} for graph_gram must have shape {shape}. Got {values.shape}."
@@ -349,21 +345,15 @@ def _check_normalize(normalize: str, function: str) -> None:
 class _Links(NamedTuple):
     """What the compiled `list_links` returns, all of it or the links that are kept."""
 
-    ends: NDArray[np.int64]
-    lengths: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    degree: NDArray[np.int64]
-    equal: NDArray[np.float64]
-    inverse: NDArray[np.float64]
+    ends: Integers
+    lengths: Floats
+    bounds: Integers
+    degree: Integers
+    equal: Floats
+    inverse: Floats
 
     @classmethod
-    def of(
-        cls,
-        pieces: Pieces,
-        distances: NDArray[np.float64],
-        reach: NDArray[np.float64],
-        most: int,
-    ) -> "_Links":
+    def of(cls, pieces: Pieces, distances: Floats, reach: Floats, most: int) -> "_Links":
         from bagwise.kernels._graph_kernels import list_links
 
         return cls(
@@ -383,13 +373,11 @@ class _Links(NamedTuple):
         bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]
         return self._replace(ends=self.ends[kept], lengths=self.lengths[kept], bounds=bounds)
 
-    def features(
-        self, n_edges: NDArray[np.int64], most: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def features(self, n_edges: Integers, most: int) -> tuple[Floats, Integers]:
         """Return the features of at most so many links per bag, and how many each bag has."""
         from bagwise.kernels._graph_kernels import link_features
 
-        features: NDArray[np.float64] = link_features(
+        features: Floats = link_features(
             self.ends, self.lengths, self.bounds, n_edges, self.degree, self.equal, self.inverse
         )
         counts = np.diff(self.bounds)
@@ -407,14 +395,12 @@ class _Links(NamedTuple):
 class _Described(NamedTuple):
     """The edges of some bags, one bag after the other."""
 
-    bags: NDArray[np.int64]
-    features: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    bags: Integers
+    features: Floats
+    counts: Integers
 
 
-def _joined(
-    described: list[_Described], n_bags: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+def _joined(described: list[_Described], n_bags: int) -> tuple[Floats, Integers, Integers]:
     edges = np.concatenate([np.empty((0, 4)), *(part.features for part in described)])
     starts, stops = np.zeros(n_bags, np.int64), np.zeros(n_bags, np.int64)
     if described:
@@ -448,10 +434,10 @@ def _large_links(pairs: PairDistances, bag: int, most: int, n_threads: int | Non
     return found
 
 
-def _large_degrees(pairs: PairDistances, bag: int, n_threads: int | None) -> NDArray[np.int64]:
+def _large_degrees(pairs: PairDistances, bag: int, n_threads: int | None) -> Integers:
     reach = pairs.within_large(bag, n_threads)
 
-    def count(piece: Pieces) -> NDArray[np.int64]:
+    def count(piece: Pieces) -> Integers:
         return _degrees(piece, pairs.distances(piece), reach)
 
     degree = np.zeros(pairs.sizes[bag], np.int64)
@@ -460,12 +446,10 @@ def _large_degrees(pairs: PairDistances, bag: int, n_threads: int | None) -> NDA
     return degree
 
 
-def _degrees(
-    pieces: Pieces, distances: NDArray[np.float64], reach: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _degrees(pieces: Pieces, distances: Floats, reach: Floats) -> Integers:
     from bagwise.kernels._graph_kernels import count_links
 
-    degree: NDArray[np.int64] = count_links(
+    degree: Integers = count_links(
         distances, pieces.sizes, pieces.firsts, pieces.lasts, reach, pieces.nodes
     )
     return degree

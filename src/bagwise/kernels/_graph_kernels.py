@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
 def dense_distances(
     values: NDArray[Any],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    lasts: NDArray[np.int64],
-    out: NDArray[np.float64],
+    starts: Integers,
+    stops: Integers,
+    firsts: Integers,
+    lasts: Integers,
+    out: Floats,
 ) -> None:
     """Write the Euclidean distance of each pair of the pieces.
 
@@ -47,11 +48,11 @@ def sparse_distances(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    lasts: NDArray[np.int64],
-    out: NDArray[np.float64],
+    starts: Integers,
+    stops: Integers,
+    firsts: Integers,
+    lasts: Integers,
+    out: Floats,
 ) -> None:
     """Do what `dense_distances` does for CSR rows, whose columns are sorted."""
     at = 0
@@ -79,11 +80,7 @@ def sparse_distances(
 
 @compiled
 def distances_from_products(
-    products: NDArray[np.float64],
-    norms: NDArray[np.float64],
-    values: NDArray[Any],
-    cancelled: float,
-    out: NDArray[np.float64],
+    products: Floats, norms: Floats, values: NDArray[Any], cancelled: float, out: Floats
 ) -> None:
     """Write the distances of all pairs of a bag, given inner products of its rows less a constant.
 
@@ -105,12 +102,7 @@ def distances_from_products(
 
 
 @compiled
-def piece_sums(
-    distances: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    lasts: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def piece_sums(distances: Floats, sizes: Integers, firsts: Integers, lasts: Integers) -> Floats:
     """Return the sum of the distances of each piece, added up row by row."""
     sums = np.zeros(sizes.size)
     at = 0
@@ -126,13 +118,13 @@ def piece_sums(
 
 @compiled
 def count_links(
-    distances: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    lasts: NDArray[np.int64],
-    reach: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    distances: Floats,
+    sizes: Integers,
+    firsts: Integers,
+    lasts: Integers,
+    reach: Floats,
+    nodes: Integers,
+) -> Integers:
     """Return for each instance of the bags to how many others it is linked within the pieces.
 
     The instances of piece ``k`` are entries ``nodes[k]:nodes[k] + sizes[k]`` of the result. Linked
@@ -153,20 +145,13 @@ def count_links(
 
 @compiled
 def list_links(
-    distances: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    lasts: NDArray[np.int64],
-    reach: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.float64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-]:
+    distances: Floats,
+    sizes: Integers,
+    firsts: Integers,
+    lasts: Integers,
+    reach: Floats,
+    nodes: Integers,
+) -> tuple[Integers, Floats, Integers, Integers, Floats, Floats]:
     """List the links of the pieces, and sum up for each instance what its links weigh.
 
     Pieces, ``reach`` and ``nodes`` are as in `count_links`.
@@ -217,14 +202,14 @@ def list_links(
 
 @compiled
 def link_features(
-    ends: NDArray[np.int64],
-    lengths: NDArray[np.float64],
-    bounds: NDArray[np.int64],
-    n_edges: NDArray[np.int64],
-    degree: NDArray[np.int64],
-    equal: NDArray[np.float64],
-    inverse: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    ends: Integers,
+    lengths: Floats,
+    bounds: Integers,
+    n_edges: Integers,
+    degree: Integers,
+    equal: Floats,
+    inverse: Floats,
+) -> Floats:
     """Return ``[d_u, p_u, d_v, p_v]`` for each link, the larger of the two ends first."""
     features = np.empty((lengths.size, 4))
     for k in range(bounds.size - 1):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._formulas import FORMULAS, Formula, KernelFunction, called
 from bagwise.kernels._rows import (
@@ -123,9 +124,7 @@ class InstanceKernel:
             np.fill_diagonal(out, self.diagonal(A))
         return out
 
-    def expand(
-        self, A: Matrix, B: Matrix, coef: NDArray[np.float64], *, n_threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def expand(self, A: Matrix, B: Matrix, coef: Floats, *, n_threads: int | None = None) -> Floats:
         """Return ``sum_r coef[o, r] k(B_r, x)`` for each row ``x`` of ``A``, never the Gram matrix.
 
         Parameters
@@ -177,7 +176,7 @@ class InstanceKernel:
         return out
 
     def norms(
-        self, A: Matrix, dtype: "np.dtype[Any]", rows: slice | NDArray[np.int64] = slice(0, None)
+        self, A: Matrix, dtype: "np.dtype[Any]", rows: slice | Integers = slice(0, None)
     ) -> NDArray[Any]:
         """Return the norms of rows in the form that `block` needs, or zeros if it needs none.
 

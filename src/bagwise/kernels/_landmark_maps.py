@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import (
@@ -59,8 +60,8 @@ class LandmarkMap:
 
     kernel: InstanceKernel
     landmarks: Matrix
-    projection: NDArray[np.float64]
-    indices: NDArray[np.int64]
+    projection: Floats
+    indices: Integers
     trace: float | None = None
     error: float | None = None
     largest_residual: float | None = None
@@ -115,7 +116,7 @@ class LandmarkMap:
             pass
         return out
 
-    def expansion(self, w: ArrayLike) -> NDArray[np.float64]:
+    def expansion(self, w: ArrayLike) -> Floats:
         """Return the factors ``c`` with ``<w, features(x)> = sum_r c_r k(landmark_r, x)``.
 
         Parameters
@@ -233,7 +234,7 @@ def nystroem(
     *,
     rank: int,
     rng: np.random.Generator,
-    row_weight: NDArray[np.float64] | None = None,
+    row_weight: Floats | None = None,
     n_threads: int | None = None,
 ) -> LandmarkMap:
     """Draw landmarks at random, with equal chances and without replacement, among distinct rows.
@@ -272,7 +273,7 @@ def nystroem(
     return LandmarkMap(kernel, found.landmarks, found.projection, drawn[found.indices])
 
 
-def _distinct_rows(X: Matrix, row_weight: NDArray[np.float64] | None) -> NDArray[np.int64]:
+def _distinct_rows(X: Matrix, row_weight: Floats | None) -> Integers:
     """Return one row of each value, the first, in an order that depends on the values alone."""
     present = np.arange(X.shape[0])
     if row_weight is not None:
@@ -331,7 +332,7 @@ class _GreedyFactor:
     def _is_close(self, residual_trace: Any) -> Any:
         return residual_trace <= self.tol * self.trace
 
-    def _candidates(self) -> tuple[NDArray[np.int64], float]:
+    def _candidates(self) -> tuple[Integers, float]:
         """Return the rows with the largest residuals, in order, and a bound on all others."""
         n_rows = len(self.residual)
         share = n_rows // _CANDIDATE_SHARE
@@ -343,7 +344,7 @@ class _GreedyFactor:
         first = self._worst(self.residual, self.lengths)
         return np.union1d(order[:count], [first]), float(self.residual[order[count]])
 
-    def _worst(self, residual: NDArray[np.float64], lengths: NDArray[np.float64]) -> int:
+    def _worst(self, residual: Floats, lengths: Floats) -> int:
         """Return the row of the largest residual, of equal ones the shortest, then the first."""
         equal = np.flatnonzero(residual >= residual.max() - self.tie)
         return int(equal[lengths[equal].argmin()])
@@ -384,7 +385,7 @@ class _GreedyFactor:
         cross = self.head[known:stop, :known].T.astype(self.dtype)
         square = _inverse_transposed(self.head[known:stop, known:stop]).astype(self.dtype)
 
-        def fill(part: slice) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        def fill(part: slice) -> tuple[Floats, NDArray[Any]]:
             a = converted(self.X[part], self.dtype)
             block = self.kernel.block(a, rows, self.norms[part], norms)
             if known:
@@ -407,9 +408,7 @@ class _GreedyFactor:
             self._refuse(row, f"its residual is {self.residual[row]:.3g}")
         return taken
 
-    def _count_sound(
-        self, chosen: list[int], sums: NDArray[np.float64], largest: NDArray[np.float64]
-    ) -> int:
+    def _count_sound(self, chosen: list[int], sums: Floats, largest: Floats) -> int:
         """Return how many pivots are needed for ``tol`` and stand above the rounding errors.
 
         No entry of a column of the factor may exceed the one at the pivot, by Cauchy-Schwarz: if
@@ -449,7 +448,7 @@ class _GreedyFactor:
         raise ValueError(msg)
 
 
-def _inverse_transposed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inverse_transposed(lower: Floats) -> Floats:
     identity = np.eye(len(lower))
     if not len(lower):
         return identity
@@ -457,8 +456,8 @@ def _inverse_transposed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.ascontiguousarray(inverse.T)
 
 
-def _squared_rows(features: NDArray[Any]) -> NDArray[np.float64]:
-    out: NDArray[np.float64] = np.square(features, dtype=np.float64).sum(axis=1)
+def _squared_rows(features: NDArray[Any]) -> Floats:
+    out: Floats = np.square(features, dtype=np.float64).sum(axis=1)
     return out
 
 

@@ -1,18 +1,14 @@
 """Compiled inner loop of the pivoted Cholesky factorisation."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
 def reduce_by_pivot(
-    factor: NDArray[np.float64],
-    filled: int,
-    pivot: int,
-    column: NDArray[np.float64],
-    residual: NDArray[np.float64],
+    factor: Floats, filled: int, pivot: int, column: Floats, residual: Floats
 ) -> None:
     """Append one column to a Cholesky factor and take it from the residual diagonal, in place.
 

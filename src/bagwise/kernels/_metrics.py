@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats
 from bagwise._threads import checkpoint
 from bagwise.kernels._coordinates import coordinate_sums
 from bagwise.kernels._instance import InstanceKernel
@@ -43,7 +44,7 @@ class InstanceMetric:
     """
 
     name: str | MetricFunction
-    factor: NDArray[np.float64] | None = None
+    factor: Floats | None = None
     matrix: InitVar[ArrayLike | None] = None
 
     def __post_init__(self, matrix: ArrayLike | None) -> None:
@@ -73,10 +74,7 @@ class InstanceMetric:
         return 1 if callable(self.name) else n_threads
 
 
-Fill: TypeAlias = Callable[
-    [Matrix, Matrix, NDArray[Any], NDArray[Any], NDArray[Any]],
-    None,
-]
+Fill: TypeAlias = Callable[[Matrix, Matrix, NDArray[Any], NDArray[Any], NDArray[Any]], None]
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class MetricFormula:
     """
 
     fill: Fill
-    norms: Callable[[Matrix], NDArray[np.float64]]
+    norms: Callable[[Matrix], Floats]
     finish: Callable[[NDArray[Any]], object] = lambda values: None
     centred: bool = False
     scaled: bool = False
@@ -142,7 +140,7 @@ def _cityblock(
     coordinate_sums(a, b, out, chi2=False)
 
 
-def _absolute_sums(A: Matrix) -> NDArray[np.float64]:
+def _absolute_sums(A: Matrix) -> Floats:
     return np.asarray(abs(A).sum(axis=1, dtype=np.float64)).ravel()
 
 
@@ -154,7 +152,7 @@ def _halve(values: NDArray[Any]) -> None:
     values *= 0.5  # |x - y|^2 = 2 - 2 <x, y> between rows of length 1
 
 
-def _unit_norms(A: Matrix) -> NDArray[np.float64]:
+def _unit_norms(A: Matrix) -> Floats:
     """Return the squared norms of rows of length 1; 1 for a row of zeros: 2 - 2 <x, y> is right."""
     norms = squared_norms(A)
     norms[norms == 0.0] = 1.0
@@ -193,7 +191,7 @@ def _called(function: MetricFunction) -> MetricFormula:
     return MetricFormula(fill, lambda A: np.zeros(A.shape[0]))
 
 
-def _checked_factor(factor: ArrayLike) -> NDArray[np.float64]:
+def _checked_factor(factor: ArrayLike) -> Floats:
     factor = np.asarray(factor, np.float64)
     if factor.ndim != 2 or not np.isfinite(factor).all():
         msg = (
@@ -204,7 +202,7 @@ def _checked_factor(factor: ArrayLike) -> NDArray[np.float64]:
     return factor
 
 
-def _factorise(matrix: ArrayLike) -> NDArray[np.float64]:
+def _factorise(matrix: ArrayLike) -> Floats:
     """Return ``L`` with ``L L' = matrix``; directions that the matrix ignores are left out."""
     M = np.asarray(matrix, np.float64)
     if M.ndim != 2 or M.shape[0] != M.shape[1] or not np.isfinite(M).all():
@@ -223,5 +221,5 @@ def _factorise(matrix: ArrayLike) -> NDArray[np.float64]:
         )
         raise ValueError(msg)
     kept = values > np.finfo(np.float64).eps * largest
-    factor: NDArray[np.float64] = vectors[:, kept] * np.sqrt(values[kept])
+    factor: Floats = vectors[:, kept] * np.sqrt(values[kept])
     return factor

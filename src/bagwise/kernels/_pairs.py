@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
 from bagwise.kernels._rows import Matrix, canonical_rows, common_dtype, converted
 
@@ -28,14 +29,14 @@ _TIE = {4: 1e-6, 8: 1e-9}  # bytes of a number: relative difference that is take
 class Pieces(NamedTuple):
     """Pairs ``u < v`` of bags: those of bag ``k`` with ``u`` in ``firsts[k]:lasts[k]``."""
 
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    firsts: NDArray[np.int64]
-    lasts: NDArray[np.int64]
-    nodes: NDArray[np.int64]  # where the instances of each bag begin in arrays of one per instance
+    starts: Integers
+    stops: Integers
+    firsts: Integers
+    lasts: Integers
+    nodes: Integers  # where the instances of each bag begin in arrays of one per instance
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """The number of instances of each bag."""
         return self.stops - self.starts
 
@@ -52,8 +53,8 @@ class PairDistances:
 
     function: str  # for messages
     matrix: Matrix
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
+    starts: Integers
+    stops: Integers
     threshold: float | None  # None: the mean distance of the bag
     include_self_pairs: bool
 
@@ -62,8 +63,8 @@ class PairDistances:
         cls,
         function: str,
         X: Matrix,
-        starts: NDArray[np.int64],
-        stops: NDArray[np.int64],
+        starts: Integers,
+        stops: Integers,
         threshold: float | str,
         include_self_pairs: bool,
     ) -> "PairDistances":
@@ -99,12 +100,12 @@ class PairDistances:
         return cls(function, X, starts, stops, limit, include_self_pairs)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """The number of instances of each bag."""
         return self.stops - self.starts
 
     @property
-    def load(self) -> NDArray[np.float64]:
+    def load(self) -> Floats:
         """How many steps each bag is worth; one is what is done between two looks at Ctrl-C."""
         sizes = self.sizes.astype(np.float64)
         return sizes * (sizes - 1.0) / 2.0 / self._pairs_per_step + sizes / _ROWS
@@ -116,7 +117,7 @@ class PairDistances:
             n_features = _SPARSE_FACTOR * (1 + int(self.matrix.nnz) // max(1, n_rows))
         return max(1, min(_PAIRS, _WORK // max(1, n_features)))
 
-    def runs(self) -> Iterator[NDArray[np.int64]]:
+    def runs(self) -> Iterator[Integers]:
         """Yield small bags in runs of one or two steps; together they are all but `large`.
 
         A bag that is worth a matrix product is a run of its own.
@@ -132,7 +133,7 @@ class PairDistances:
         """Return the bags that must be cut."""
         return np.flatnonzero(self.load > 1.0).tolist()
 
-    def whole(self, bags: NDArray[np.int64]) -> Pieces:
+    def whole(self, bags: Integers) -> Pieces:
         """Return all pairs of some bags."""
         starts, stops = self.starts[bags], self.stops[bags]
         sizes = stops - starts
@@ -151,7 +152,7 @@ class PairDistances:
             for first, last in pairwise(bounds)
         ]
 
-    def distances(self, pieces: Pieces) -> NDArray[np.float64]:
+    def distances(self, pieces: Pieces) -> Floats:
         """Return the distances of all pairs of some pieces."""
         from bagwise.kernels import _graph_kernels as kernels
 
@@ -164,7 +165,7 @@ class PairDistances:
             kernels.dense_distances(self.matrix, *where, out)
         return out
 
-    def rounded_distances(self, pieces: Pieces) -> NDArray[np.float64]:
+    def rounded_distances(self, pieces: Pieces) -> Floats:
         """Return `distances` up to a relative error of about 1e-12, sooner if bags are larger."""
         if len(pieces.starts) != 1 or pieces.sizes[0] < _PRODUCT_ROWS or sp.issparse(self.matrix):
             return self.distances(pieces)
@@ -179,13 +180,11 @@ class PairDistances:
         distances_from_products(products, norms, values, _CANCELLED, out)
         return out
 
-    def within(
-        self, bags: NDArray[np.int64], pieces: Pieces, distances: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def within(self, bags: Integers, pieces: Pieces, distances: Floats) -> Floats:
         """Return below which distance the instances of whole bags are linked."""
         return self._reach(bags, self._sums(pieces, distances))
 
-    def within_large(self, bag: int, n_threads: int | None) -> NDArray[np.float64]:
+    def within_large(self, bag: int, n_threads: int | None) -> Floats:
         """Return the same for one bag that must be cut."""
         if self.threshold is not None:
             return self._reach(np.array([bag]), np.zeros(1))
@@ -196,13 +195,13 @@ class PairDistances:
         total = sum(ordered_map(add, self.cut(bag), n_threads=n_threads))
         return self._reach(np.array([bag]), np.array([total]))
 
-    def _sums(self, pieces: Pieces, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sums(self, pieces: Pieces, distances: Floats) -> Floats:
         from bagwise.kernels._graph_kernels import piece_sums
 
-        sums: NDArray[np.float64] = piece_sums(distances, pieces.sizes, pieces.firsts, pieces.lasts)
+        sums: Floats = piece_sums(distances, pieces.sizes, pieces.firsts, pieces.lasts)
         return sums
 
-    def _reach(self, bags: NDArray[np.int64], sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _reach(self, bags: Integers, sums: Floats) -> Floats:
         # A mean of equal distances may be rounded up: what is below it by rounding alone is not.
         below = 1.0 - _TIE[self.matrix.dtype.itemsize]
         if self.threshold is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import Matrix, common_dtype, slices
@@ -17,7 +18,7 @@ _STRIP = 256  # rows whose means are taken at a time
 
 
 def point_gram(
-    kernel: InstanceKernel, X: Matrix, offsets: NDArray[np.int64], *, means: bool = False
+    kernel: InstanceKernel, X: Matrix, offsets: Integers, *, means: bool = False
 ) -> NDArray[Any]:
     """Return the inner products of all instances, then of the means of all bags.
 
@@ -45,7 +46,7 @@ def point_gram(
     return out
 
 
-def fill_means(gram: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+def fill_means(gram: NDArray[Any], offsets: Integers) -> None:
     """Fill in the rows and columns of the means of bags behind those of the instances."""
     n = int(offsets[-1])
     for rows in slices(n, _STRIP):
@@ -56,8 +57,8 @@ def fill_means(gram: NDArray[Any], offsets: NDArray[np.int64]) -> None:
     gram[n:, n:] = 0.5 * (square + square.T)
 
 
-def _bag_means(block: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def _bag_means(block: NDArray[Any], offsets: Integers) -> Floats:
     """Return means of a block over the columns of each bag."""
-    sums: NDArray[np.float64] = np.add.reduceat(block, offsets[:-1], axis=1, dtype=np.float64)
+    sums: Floats = np.add.reduceat(block, offsets[:-1], axis=1, dtype=np.float64)
     sums /= np.diff(offsets)
     return sums

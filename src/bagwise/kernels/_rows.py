@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._threads import checkpoint
 
 #: Rows of instances: a dense array (also memory-mapped and read-only) or a CSR matrix.
@@ -69,7 +70,7 @@ def row_passes(X: Matrix) -> Iterator[slice]:
         yield rows
 
 
-def row_moments(block: Matrix, pivot: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def row_moments(block: Matrix, pivot: float) -> tuple[Floats, Floats]:
     """Return the sum and the sum of squares of ``entry - pivot`` in each row."""
     if not sp.issparse(block):
         entries = block.astype(np.float64) - pivot
@@ -81,7 +82,7 @@ def row_moments(block: Matrix, pivot: float) -> tuple[NDArray[np.float64], NDArr
     return sums, np.bincount(row, entries**2, block.shape[0]) + zeros * pivot**2
 
 
-def squared_norms(A: Matrix) -> NDArray[np.float64]:
+def squared_norms(A: Matrix) -> Floats:
     """Return the squared Euclidean norm of each row, summed in double precision."""
     out = np.empty(A.shape[0])
     for rows in row_passes(A):
@@ -90,9 +91,9 @@ def squared_norms(A: Matrix) -> NDArray[np.float64]:
     return out
 
 
-def _squares(block: NDArray[np.float64]) -> NDArray[np.float64]:
+def _squares(block: Floats) -> Floats:
     """Return the sum of squares of each row."""
-    sums: NDArray[np.float64] = np.einsum("ij,ij->i", block, block)
+    sums: Floats = np.einsum("ij,ij->i", block, block)
     return sums
 
 
@@ -110,7 +111,7 @@ def scaled(block: Matrix, norms: NDArray[Any]) -> Matrix:
     return type(block)((data, block.indices, block.indptr), shape=block.shape)
 
 
-def row_lengths(A: Matrix) -> NDArray[np.float64]:
+def row_lengths(A: Matrix) -> Floats:
     """Return the Euclidean norms of rows, also where their squares do not fit a float."""
     with np.errstate(over="ignore", under="ignore"):
         squares = squared_norms(A)

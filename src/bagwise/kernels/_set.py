@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._instance import InstanceKernel, mirror, tiles
 from bagwise.kernels._rows import BLOCK, Matrix, check_widths, common_dtype, converted, slices
@@ -21,16 +22,16 @@ _GROUP = 128
 def set_gram(
     kernel: InstanceKernel,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     Y: Matrix | None = None,
-    y_starts: NDArray[np.int64] | None = None,
-    y_stops: NDArray[np.int64] | None = None,
+    y_starts: Integers | None = None,
+    y_stops: Integers | None = None,
     *,
-    weights: NDArray[np.float64] | None = None,
-    y_weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
+    y_weights: Floats | None = None,
     n_threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the sums of ``w(x) w(y) k(x, y)`` over all pairs of instances of two bags.
 
     The Gram matrix of the instances is never formed: it is computed block by block, and each block
@@ -78,12 +79,12 @@ def set_gram(
 def set_self(
     kernel: InstanceKernel,
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     *,
-    weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
     n_threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the sum over all pairs inside each bag: the diagonal of `set_gram`, alone.
 
     Parameters are those of `set_gram`.
@@ -94,7 +95,7 @@ def set_self(
     dtype = common_dtype(side.matrix)
     out = np.zeros(len(side.starts))
 
-    def inside(bags: slice) -> NDArray[np.float64]:
+    def inside(bags: slice) -> Floats:
         # Neighbouring bags share a block: one product for all of them, of which only the squares
         # on the diagonal are kept, costs less than one small product per bag.
         part = side.select(bags)
@@ -116,12 +117,8 @@ def set_self(
 
 
 def normalise_set_gram(
-    gram: NDArray[np.float64],
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    *,
-    out: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    gram: Floats, left: Floats, right: Floats, *, out: Floats | None = None
+) -> Floats:
     """Divide entry (i, j) of a set kernel by ``left[i] * right[j]``.
 
     With the sizes of the bags on both sides this is the inner product of mean embeddings; with the
@@ -137,14 +134,14 @@ def normalise_set_gram(
 
 def _pair_sums(
     kernel: InstanceKernel, left: Side, right: Side, *, symmetric: bool, n_threads: int | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Sum over pairs, block by block of the two lists of rows."""
     dtype = common_dtype(left.matrix, right.matrix)
     left_norms = _list_norms(kernel, left, dtype)
     right_norms = left_norms if symmetric else _list_norms(kernel, right, dtype)
     out = np.zeros((len(left.starts), len(right.starts)))
 
-    def fold(tile: tuple[slice, slice]) -> NDArray[np.float64]:
+    def fold(tile: tuple[slice, slice]) -> Floats:
         rows, columns = tile
         return _block_sums(
             kernel, left, right, rows, columns, left_norms[rows], right_norms[columns]
@@ -181,7 +178,7 @@ def _block_sums(
     columns: slice,
     left_norms: NDArray[Any],
     right_norms: NDArray[Any],
-) -> NDArray[np.float64]:
+) -> Floats:
     """Evaluate one block and sum it over the bags on both sides."""
     from bagwise.kernels._block_kernels import segment_sums
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, slices
 
@@ -16,19 +16,14 @@ class Side:
     """Bags on one side: their instances in the order of the bags make one long list of rows."""
 
     matrix: Matrix
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    offsets: NDArray[np.int64]  # where in the list each bag begins
+    starts: Integers
+    stops: Integers
+    weights: Floats | None
+    offsets: Integers  # where in the list each bag begins
 
     @classmethod
     def of(
-        cls,
-        caller: str,
-        X: Matrix,
-        starts: NDArray[np.int64],
-        stops: NDArray[np.int64],
-        weights: NDArray[np.float64] | None,
+        cls, caller: str, X: Matrix, starts: Integers, stops: Integers, weights: Floats | None
     ) -> "Side":
         """Check the arguments of the function ``caller``."""
         X = canonical_rows(X)
@@ -79,14 +74,14 @@ class Side:
         first = int(np.searchsorted(self.offsets, rows.start, side="right")) - 1
         return slice(first, int(np.searchsorted(self.offsets, rows.stop, side="left")))
 
-    def bounds(self, rows: slice) -> NDArray[np.int64]:
+    def bounds(self, rows: slice) -> Integers:
         """Return where in a piece of the list its bags begin and the last one ends."""
         bags = self.bags(rows)
         bounds = np.clip(self.offsets[bags.start : bags.stop + 1], rows.start, rows.stop)
         bounds -= rows.start
         return bounds
 
-    def index(self, rows: slice) -> slice | NDArray[np.int64]:
+    def index(self, rows: slice) -> slice | Integers:
         """Return the rows of the matrix that a piece of the list stands for."""
         bags = self.bags(rows)
         shift = self.starts[bags] - self.offsets[bags.start : bags.stop]
@@ -94,7 +89,7 @@ class Side:
             return slice(int(rows.start + shift[0]), int(rows.stop + shift[0]))
         return np.repeat(shift, np.diff(self.bounds(rows))) + np.arange(rows.start, rows.stop)
 
-    def weight(self, index: slice | NDArray[np.int64], length: int) -> NDArray[np.float64]:
+    def weight(self, index: slice | Integers, length: int) -> Floats:
         return np.ones(length) if self.weights is None else np.array(self.weights[index])
 
     def feature_sums(self) -> Matrix:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.bags import segment_max, segment_min
 from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, common_dtype, slices
@@ -22,8 +23,8 @@ _ENTRIES = 1 << 19  # stored entries of a sparse matrix that one step looks at
 
 def bag_statistics(
     X: Matrix,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    starts: Integers,
+    stops: Integers,
     statistic: str = "minmax",
     *,
     n_threads: int | None = None,
@@ -84,17 +85,17 @@ def bag_statistics(
     return np.hstack(extremes).astype(dtype, copy=False)
 
 
-def _moments(side: Side, *, spread: bool) -> NDArray[np.float64]:
+def _moments(side: Side, *, spread: bool) -> Floats:
     sums = side.feature_sums()
     size = (side.stops - side.starts)[:, None]
-    mean: NDArray[np.float64] = (sums.toarray() if sp.issparse(sums) else sums) / size
+    mean: Floats = (sums.toarray() if sp.issparse(sums) else sums) / size
     if not spread:
         return mean
     squares = _sparse_squares(side, mean) if sp.issparse(side.matrix) else _squares(side, mean)
     return np.hstack([mean, np.sqrt(squares / size)])
 
 
-def _squares(side: Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+def _squares(side: Side, mean: Floats) -> Floats:
     """Return the sums of squared differences from the mean of each bag."""
     out = np.zeros_like(mean)
     for rows in slices(side.length, BLOCK):
@@ -106,7 +107,7 @@ def _squares(side: Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
-def _sparse_squares(side: Side, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sparse_squares(side: Side, mean: Floats) -> Floats:
     out, stored = np.zeros_like(mean), np.zeros(mean.shape, np.int64)
     for place, values in _stored_entries(side):
         np.add.at(out.reshape(-1), place, (values - mean.reshape(-1)[place]) ** 2)
@@ -115,7 +116,7 @@ def _sparse_squares(side: Side, mean: NDArray[np.float64]) -> NDArray[np.float64
     return out + zeros * mean**2
 
 
-def _sparse_extremes(side: Side) -> NDArray[np.float64]:
+def _sparse_extremes(side: Side) -> Floats:
     shape = (len(side.starts), side.matrix.shape[1])
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
     stored = np.zeros(shape, np.int64)
@@ -129,7 +130,7 @@ def _sparse_extremes(side: Side) -> NDArray[np.float64]:
     return np.hstack([low, high])
 
 
-def _stored_entries(side: Side) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+def _stored_entries(side: Side) -> Iterator[tuple[Integers, Floats]]:
     """Yield the stored entries of all bags in steps, each with its place in (bags x features)."""
     matrix = side.matrix
     begin = matrix.indptr[side.starts].astype(np.int64)

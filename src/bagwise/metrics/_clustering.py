@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from bagwise._arrays import Floats, Integers
+
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     r"""Return the share of bags in the right cluster, clusters and classes matched for the best.
@@ -92,11 +94,11 @@ def normalized_mutual_information(y_true: ArrayLike, y_pred: ArrayLike) -> float
     return float(np.clip(information / mean_entropy, 0.0, 1.0))
 
 
-def _neg_entropy(shares: NDArray[np.float64]) -> float:
+def _neg_entropy(shares: Floats) -> float:
     return float(np.sum(shares * np.log(shares)))
 
 
-def _contingency(name: str, y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
+def _contingency(name: str, y_true: ArrayLike, y_pred: ArrayLike) -> Integers:
     """Return how many bags each pair of class (row) and cluster (column) has."""
     truth, predicted = _vector(name, "y_true", y_true), _vector(name, "y_pred", y_pred)
     if len(truth) != len(predicted):

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
+from bagwise._arrays import Booleans
+
 
 def key_instance_success_rate(
     instance_y: ArrayLike,
@@ -187,7 +189,7 @@ def instance_auc(
 
 def _binary_pair(
     name: str, instance_y: ArrayLike, instance_pred: ArrayLike, known: ArrayLike | None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+) -> tuple[Booleans, Booleans]:
     """Return truth and predictions as flags: known rows, labels that have a positive instance."""
     flags = _flags(name, "instance_pred", instance_pred)
     truth, predicted = _pair(name, instance_y, flags, known)
@@ -200,7 +202,7 @@ def _binary_pair(
 
 def _pair(
     name: str, instance_y: ArrayLike, other: Any, known: ArrayLike | None
-) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+) -> tuple[Booleans, NDArray[Any]]:
     """Return truth and predictions as two matrices of the rows with known truth."""
     truth, predicted = np.asarray(instance_y), np.asarray(other)
     if truth.shape != predicted.shape:
@@ -219,7 +221,7 @@ def _pair(
     return flags.reshape(len(flags), -1), predicted.reshape(len(flags), -1)
 
 
-def _flags(name: str, parameter: str, values: ArrayLike) -> NDArray[np.bool_]:
+def _flags(name: str, parameter: str, values: ArrayLike) -> Booleans:
     array = np.asarray(values)
     if array.ndim not in (1, 2) or not array.size:
         msg = f"{name} needs {parameter} of one or two dimensions. Got shape {array.shape}."

@@ -1,7 +1,9 @@
 """How well scores rank the labels of each bag above the others (Schapire & Singer 2000)."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from bagwise._arrays import Booleans, Floats
 
 
 def one_error(y_true: ArrayLike, y_score: ArrayLike) -> float:
@@ -115,9 +117,7 @@ def average_precision(y_true: ArrayLike, y_score: ArrayLike) -> float:
     return total / len(lists)
 
 
-def _validated(
-    name: str, y_true: ArrayLike, y_score: ArrayLike
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _validated(name: str, y_true: ArrayLike, y_score: ArrayLike) -> tuple[Booleans, Floats]:
     """Return lists and scores of the bags that have a label."""
     truth = np.asarray(y_true.toarray() if hasattr(y_true, "toarray") else y_true)
     scores = np.asarray(y_score, dtype=np.float64)

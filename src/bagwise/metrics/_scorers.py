@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
+from bagwise._arrays import Booleans
 from bagwise.bags import Bags, segment_argmax
 from bagwise.metrics._clustering import clustering_accuracy, normalized_mutual_information
 from bagwise.metrics._instances import (
@@ -131,7 +132,7 @@ class _InstanceTruth:
         self.flags = labels[:, None] == classes
         self.of_bags = target > 0 if self.is_multilabel else target[:, None] == classes
 
-    def predictions(self, predicted: NDArray[Any]) -> NDArray[np.bool_]:
+    def predictions(self, predicted: NDArray[Any]) -> Booleans:
         """Return what ``instance_predict`` says, in the columns of the truth."""
         if self.is_multilabel:
             return predicted > 0

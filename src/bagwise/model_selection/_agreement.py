@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
+
 _NUMBERS = 2**20  # of bags and of shared counts in memory at a time
 
 
-def agreement(labellings: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
+def agreement(labellings: Sequence[NDArray[np.integer]]) -> Floats:
     """Return the normalized mutual information of all pairs of labellings.
 
     Parameters
@@ -32,7 +34,7 @@ def agreement(labellings: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
     return np.clip(ratio, 0.0, 1.0)
 
 
-def _joint_entropy(table: NDArray[np.integer], n_clusters: int) -> NDArray[np.float64]:
+def _joint_entropy(table: NDArray[np.integer], n_clusters: int) -> Floats:
     """Return the entropy of each pair of rows, taken as one labelling with a cluster per pair."""
     n_labellings, n_bags = table.shape
     counted = np.arange(n_bags + 1)

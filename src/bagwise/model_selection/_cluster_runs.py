@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
 from bagwise.model_selection._shared_search import hashable
 
@@ -65,12 +66,7 @@ class Chains:
     """
 
     def __init__(
-        self,
-        estimator: Any,
-        candidates: Sequence[Candidate],
-        seeds: NDArray[np.int64],
-        *,
-        warm_start: bool,
+        self, estimator: Any, candidates: Sequence[Candidate], seeds: Integers, *, warm_start: bool
     ) -> None:
         self.estimator, self.candidates, self.seeds = estimator, candidates, seeds
         self.prefix = prefix_of(estimator)
@@ -122,11 +118,9 @@ class Chains:
         start = self._along(before, seed, bags)[-1][1] if before else None
         return self._at(number, seed, start)
 
-    def _along(
-        self, chain: list[int], seed: int, bags: Any
-    ) -> list[tuple[Run, NDArray[np.float64] | None]]:
+    def _along(self, chain: list[int], seed: int, bags: Any) -> list[tuple[Run, Floats | None]]:
         """Fit the candidates of a chain; return runs, and weights that the next may begin with."""
-        done: list[tuple[Run, NDArray[np.float64] | None]] = []
+        done: list[tuple[Run, Floats | None]] = []
         for number in chain:
             estimator = self._at(number, seed, done[-1][1] if done else None)
             started = perf_counter()
@@ -137,9 +131,7 @@ class Chains:
             done.append((run, fitted.coef_ if goes_on else None))
         return done
 
-    def _at(
-        self, number: int, seed: int, start: NDArray[np.float64] | list[list[float]] | None
-    ) -> Any:
+    def _at(self, number: int, seed: int, start: Floats | list[list[float]] | None) -> Any:
         candidate = {name: clone(v, safe=False) for name, v in self.candidates[number].items()}
         estimator = clone(self.estimator).set_params(**candidate)
         known = estimator.get_params()

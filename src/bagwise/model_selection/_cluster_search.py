@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import HasMethods, Interval, StrOptions
 from bagwise.base import all_or_nothing, as_bags, forget_fit, holds_bags
 from bagwise.model_selection._agreement import agreement
@@ -274,7 +275,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------ delegation
 
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None) -> Integers:
         """Fit, and return the clusters of the training bags.
 
         Parameters
@@ -292,7 +293,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         return self.fit(X).labels_
 
     @available_if(_has("predict"))
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Integers:
         """Return the cluster of each bag, by the chosen candidate.
 
         Parameters
@@ -308,7 +309,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         return self._best("predict", X)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the scores of bags for the clusters, by the chosen candidate.
 
         Parameters
@@ -324,7 +325,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         return self._best("decision_function", X)
 
     @available_if(_has("transform"))
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Return what the chosen candidate measures between bags and clusters.
 
         Parameters
@@ -340,7 +341,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         return self._best("transform", X)
 
     @available_if(_has("key_instances"))
-    def key_instances(self, X: Any) -> NDArray[np.int64]:
+    def key_instances(self, X: Any) -> Integers:
         """Return which instance of each bag speaks most for its cluster.
 
         Parameters
@@ -368,7 +369,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         return tags
 
 
-def _first_among(scores: NDArray[np.float64], is_fit: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _first_among(scores: Floats, is_fit: Booleans) -> NDArray[np.intp]:
     """Return where each row is highest, among the entries that are fit if there are any."""
     nobody = ~is_fit.any(axis=1, keepdims=True)
     best: NDArray[np.intp] = np.where(is_fit | nobody, scores, -np.inf).argmax(axis=1)
@@ -387,7 +388,7 @@ def _columns(candidates: list[dict[str, Any]]) -> dict[str, Any]:
     return columns
 
 
-def _spread(objectives: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread(objectives: Floats) -> Floats:
     """Return the standard deviation of each row in units of its mean; NaN for one number."""
     if objectives.shape[1] == 1:
         return np.full(len(objectives), np.nan)
@@ -404,7 +405,7 @@ def _mean_of_pairs(runs: Sequence[Run]) -> float:
     return round(float(mean), _DIGITS)
 
 
-def _mean_with_others(runs: Sequence[Sequence[Run]]) -> NDArray[np.float64]:
+def _mean_with_others(runs: Sequence[Sequence[Run]]) -> Floats:
     """Return how well each labelling agrees on average with all others; 1 if there are none."""
     labellings = [run.labels for of_candidate in runs for run in of_candidate]
     if len(labellings) == 1:

@@ -13,10 +13,11 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import type_of_target
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._warnings import warn
 from bagwise.bags import Bags
 
-Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+Split = tuple[Integers, Integers]
 
 
 def groups_from_names(bags: Any, pattern: str = r"^([^_]+)_") -> NDArray[np.str_]:
@@ -68,7 +69,7 @@ class _BagSplitter(BaseCrossValidator):
     __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
 
     @abstractmethod
-    def _folds(self, y: Any, groups: Any) -> Iterator[tuple[NDArray[np.int64], int]]:
+    def _folds(self, y: Any, groups: Any) -> Iterator[tuple[Integers, int]]:
         """Yield the fold of each bag, and how many folds there are, once for each repetition."""
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Split]:
@@ -176,7 +177,7 @@ class StratifiedBagKFold(_BagSplitter):
         """
         return self.n_splits
 
-    def _folds(self, y: Any, groups: Any) -> Iterator[tuple[NDArray[np.int64], int]]:
+    def _folds(self, y: Any, groups: Any) -> Iterator[tuple[Integers, int]]:
         rng = check_random_state(self.random_state) if self.shuffle else None
         yield _stratified(y, groups, self.n_splits, rng, type(self).__name__), self.n_splits
 
@@ -230,7 +231,7 @@ class RepeatedStratifiedBagKFold(_BagSplitter):
         """
         return self.n_splits * self.n_repeats
 
-    def _folds(self, y: Any, groups: Any) -> Iterator[tuple[NDArray[np.int64], int]]:
+    def _folds(self, y: Any, groups: Any) -> Iterator[tuple[Integers, int]]:
         rng = check_random_state(self.random_state)
         for _ in range(self.n_repeats):
             yield _stratified(y, groups, self.n_splits, rng, type(self).__name__), self.n_splits
@@ -239,7 +240,7 @@ class RepeatedStratifiedBagKFold(_BagSplitter):
 # ------------------------------------------------------------------------------ distributing
 
 
-def _stratified(y: Any, groups: Any, n_splits: int, rng: Any, owner: str) -> NDArray[np.int64]:
+def _stratified(y: Any, groups: Any, n_splits: int, rng: Any, owner: str) -> Integers:
     """Return the fold of each bag."""
     indicator, is_lists = _indicator(y, owner)
     n_bags = len(indicator)
@@ -263,7 +264,7 @@ def _stratified(y: Any, groups: Any, n_splits: int, rng: Any, owner: str) -> NDA
     return fold[units]
 
 
-def _numbered(groups: Any, owner: str) -> tuple[NDArray[np.int64], int]:
+def _numbered(groups: Any, owner: str) -> tuple[Integers, int]:
     """Return the number of the group of each bag, by first appearance, and how many there are."""
     names = np.asarray(groups)
     if names.ndim != 1:
@@ -279,7 +280,7 @@ def _numbered(groups: Any, owner: str) -> tuple[NDArray[np.int64], int]:
     return rank[units], len(first)
 
 
-def _dealt(codes: NDArray[np.int64], order: NDArray[np.int64], n_splits: int) -> NDArray[np.int64]:
+def _dealt(codes: Integers, order: Integers, n_splits: int) -> Integers:
     """Deal the bags like cards, class after class, so that no fold gets two more than another."""
     sequence = order[np.argsort(codes[order], kind="stable")]
     fold = np.empty(len(codes), np.int64)
@@ -287,9 +288,7 @@ def _dealt(codes: NDArray[np.int64], order: NDArray[np.int64], n_splits: int) ->
     return fold
 
 
-def _label_lists(
-    labels: NDArray[np.bool_], order: NDArray[np.int64], n_splits: int
-) -> NDArray[np.int64]:
+def _label_lists(labels: Booleans, order: Integers, n_splits: int) -> Integers:
     """Distribute bags by their rarest labels first."""
     n_bags = len(labels)
     fold = np.full(n_bags, -1, np.int64)
@@ -314,9 +313,7 @@ def _label_lists(
     return fold
 
 
-def _whole_groups(
-    counts: NDArray[np.float64], order: NDArray[np.int64], n_splits: int
-) -> NDArray[np.int64]:
+def _whole_groups(counts: Floats, order: Integers, n_splits: int) -> Integers:
     """Distribute groups, by how many bags of each label, and in all, they have."""
     total = counts.sum(axis=0)
     shares = counts / np.where(total > 0, total, 1.0)
@@ -341,7 +338,7 @@ def _whole_groups(
 # ---------------------------------------------------------------------------------- checks
 
 
-def _indicator(y: ArrayLike, owner: str) -> tuple[NDArray[np.int64], bool]:
+def _indicator(y: ArrayLike, owner: str) -> tuple[Integers, bool]:
     """Return one column for each class or label, and whether bags have lists of labels."""
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
@@ -357,9 +354,7 @@ def _indicator(y: ArrayLike, owner: str) -> tuple[NDArray[np.int64], bool]:
     return (codes[:, None] == np.arange(codes.max(initial=-1) + 1)).astype(np.int64), False
 
 
-def _check_classes(
-    indicator: NDArray[np.int64], n_splits: int, *, is_lists: bool, owner: str
-) -> None:
+def _check_classes(indicator: Integers, n_splits: int, *, is_lists: bool, owner: str) -> None:
     sizes = indicator.sum(axis=0)
     if is_lists:
         sizes = sizes[sizes > 0]

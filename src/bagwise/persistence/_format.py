@@ -63,9 +63,7 @@ _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
 def write(
-    path: str | os.PathLike[str],
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write a model file so that ``path`` holds either what it held before or all of the new one.
 

@@ -61,10 +61,7 @@ _INPUT: dict[str, Field] = {
     "n_features_in_": Number(kinds="i", ge=1, size="n_features"),
     "feature_names_in_": Optional(Strings("n_features")),
 }
-_CLASSES: dict[str, Field] = {
-    "classes_": Labels("n_classes"),
-    "multilabel_": Flag(),
-}
+_CLASSES: dict[str, Field] = {"classes_": Labels("n_classes"), "multilabel_": Flag()}
 
 
 def _check_classes(state: Mapping[str, Any], at: Scope) -> None:
@@ -350,9 +347,7 @@ REGISTRY: Mapping[str, Entry] = dict(
             params={"transformer": Nested()},
         ),
         _entry(
-            "sklearn.pipeline.Pipeline",
-            {},
-            params={"steps": Steps(), "memory": Nothing(_CACHE)},
+            "sklearn.pipeline.Pipeline", {}, params={"steps": Steps(), "memory": Nothing(_CACHE)}
         ),
         _entry(
             "sklearn.preprocessing.StandardScaler",
@@ -362,10 +357,7 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "var_": Nullable(_PER_FEATURE),
                 "scale_": Nullable(_PER_FEATURE),
                 "n_samples_seen_": OneOf(
-                    (
-                        Number(kinds="if", ge=0),
-                        Array(kinds="if", shape=("n_features",), ge=0),
-                    )
+                    (Number(kinds="if", ge=0), Array(kinds="if", shape=("n_features",), ge=0))
                 ),
             },
         ),

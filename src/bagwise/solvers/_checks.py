@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import short_slices
 
 
@@ -71,7 +72,7 @@ def checked_array(
     shape: tuple[int | None, ...],
     *,
     spread: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return finite numbers of our own in a given shape, of which None fits any length.
 
     With ``spread`` one number stands for all.
@@ -91,7 +92,7 @@ def checked_array(
     return out
 
 
-def checked_signs(solver: str, sign: ArrayLike, n: int) -> NDArray[np.float64]:
+def checked_signs(solver: str, sign: ArrayLike, n: int) -> Floats:
     """Return one sign for each row."""
     signs = checked_array(solver, "sign", sign, (n,))
     if not (np.abs(signs) == 1.0).all():
@@ -102,7 +103,7 @@ def checked_signs(solver: str, sign: ArrayLike, n: int) -> NDArray[np.float64]:
 
 def checked_terms(
     solver: str, sign: ArrayLike, cost: ArrayLike, target: ArrayLike, n: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     """Return signs, costs and targets, one of each per row."""
     signs = checked_signs(solver, sign, n)
     costs = checked_array(solver, "cost", cost, (n,), spread=True)
@@ -112,7 +113,7 @@ def checked_terms(
     return signs, costs, checked_array(solver, "target", target, (n,), spread=True)
 
 
-def checked_intercept_mask(solver: str, intercept: ArrayLike | None, n: int) -> NDArray[np.float64]:
+def checked_intercept_mask(solver: str, intercept: ArrayLike | None, n: int) -> Floats:
     """Return 1 for each row that has the intercept, which all do by default, else 0."""
     if intercept is None:
         return np.ones(n)
@@ -125,7 +126,7 @@ def checked_intercept_mask(solver: str, intercept: ArrayLike | None, n: int) -> 
 
 def checked_groups(
     solver: str, group: ArrayLike, cap: ArrayLike, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Integers, Floats]:
     """Return the group of each row, and the cap of each group; one cap stands for all."""
     groups, caps = np.asarray(group), np.array(cap, np.float64)
     if not n:

@@ -10,8 +10,9 @@ from time import perf_counter
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, checked_array
 from bagwise.solvers._result import Result, Status
@@ -21,8 +22,8 @@ _SUFFICIENT, _CURVATURE = 1e-4, 0.9  # the conditions of Armijo and Wolfe
 _MOST_TRIALS = 10  # evaluations along one direction
 _EARLY = 1e-3  # of tol: the decrease at which fewer iterations than the window may end
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+Array = Floats
+Index = Integers
 
 
 class BatchObjective(Protocol):
@@ -79,7 +80,7 @@ class StoppingRule:
         unit = np.maximum(self.unit(values), 1e-300)  # what is flat at 0 is flat
         return self.steepest(gradients) * self.length / unit
 
-    def is_met(self, history: list[Array], gradients: Array) -> NDArray[np.bool_]:
+    def is_met(self, history: list[Array], gradients: Array) -> Booleans:
         """Tell who has arrived, after at least one step."""
         values, window = history[-1], min(self.window, len(history) - 1)
         decrease = (history[-1 - window] - values) / window
@@ -188,14 +189,8 @@ class _Descent:
         self.end(arrived[found], Status.CONVERGED)
 
     def _search(
-        self,
-        at: Index,
-        directions: Array,
-        steps: Array,
-        X: Array,
-        values: Array,
-        gradients: Array,
-    ) -> NDArray[np.bool_]:
+        self, at: Index, directions: Array, steps: Array, X: Array, values: Array, gradients: Array
+    ) -> Booleans:
         """Look along the directions of some starts for points where enough is gained.
 
         Write points, values and gradients to the last three, and tell who found any.
@@ -230,7 +225,7 @@ class _Descent:
             at = np.flatnonzero(going)
         return found
 
-    def end(self, which: NDArray[np.bool_], status: Status) -> None:
+    def end(self, which: Booleans, status: Status) -> None:
         """Note the results of some starts, which drop out."""
         if not which.any():
             return
@@ -302,7 +297,7 @@ class _Pairs:
         self.R[which] = np.eye(self.size)
         self.scale[which], self.n_added[which] = 1.0, 0
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Booleans) -> None:
         """Go on with some of the starts."""
         self.pairs, self.R, self.W = self.pairs[kept], self.R[kept], self.W[kept]
         self.scale, self.n_added = self.scale[kept], self.n_added[kept]

@@ -6,7 +6,8 @@ from enum import StrEnum
 from math import inf, nan
 
 import numpy as np
-from numpy.typing import NDArray
+
+from bagwise._arrays import Floats
 
 
 class Status(StrEnum):
@@ -53,8 +54,8 @@ class Certificate:
     n_iter: int
     lower_bound: float = -inf
     residual: float = nan
-    history: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    gap_history: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    history: Floats = field(default_factory=lambda: np.empty(0))
+    gap_history: Floats = field(default_factory=lambda: np.empty(0))
     solve_time: float = 0.0
     parts: tuple["Certificate", ...] = ()
 
@@ -110,4 +111,4 @@ class Result(Certificate):
         The point. What its entries mean is said by the solver.
     """
 
-    x: NDArray[np.float64]
+    x: Floats

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_rows, segment_sum
 from bagwise.base import BagTags, Share, Target, documented
@@ -192,11 +193,7 @@ class MIGraphSVM(BagKernelMachine):
     # -------------------------------------------------------------------------------- learning
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         self._refuse_contradictions()
         if not self._compares_edges:
@@ -244,7 +241,7 @@ class MIGraphSVM(BagKernelMachine):
     def _averages(self) -> bool:
         return self.graph == "cliques" and self.normalization in (None, "average")
 
-    def _instance_factors(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_factors(self, bags: Bags) -> Floats:
         return clique_weights(bags.instances, bags.offsets[:-1], bags.offsets[1:], **self._links)
 
     @property
@@ -269,21 +266,19 @@ class MIGraphSVM(BagKernelMachine):
     def _edge_kernel(self) -> InstanceKernel:
         return InstanceKernel("rbf", gamma=self.edge_gamma)
 
-    def _graphs(self, bags: Bags, kernel: InstanceKernel) -> tuple[BagGraphs, NDArray[np.float64]]:
+    def _graphs(self, bags: Bags, kernel: InstanceKernel) -> tuple[BagGraphs, Floats]:
         """Return the graphs of bags, and what the sums over nodes and over edges are divided by."""
         graphs = BagGraphs.of(*bags.segments, max_edges=self.max_edges, **self._links)
         return graphs, graph_norms(kernel, self._edge_kernel, graphs, normalize=self._normalize)
 
     def _graph_gram(
-        self, kernel: InstanceKernel, graphs: BagGraphs, norm: NDArray[np.float64], **known: Any
-    ) -> NDArray[np.float64]:
+        self, kernel: InstanceKernel, graphs: BagGraphs, norm: Floats, **known: Any
+    ) -> Floats:
         return graph_gram(
             kernel, self._edge_kernel, graphs, normalize=self._normalize, norms=norm, **known
         )
 
-    def _whole_gram(
-        self, share: Share, kernel: InstanceKernel
-    ) -> tuple[BagGraphs, NDArray[np.float64], NDArray[np.float64]]:
+    def _whole_gram(self, share: Share, kernel: InstanceKernel) -> tuple[BagGraphs, Floats, Floats]:
         """Return graphs, norms and kernel matrix of all bags of a search, whatever is selected.
 
         Edges and the sums over pairs of them do not depend on the kernel between instances.
@@ -297,7 +292,7 @@ class MIGraphSVM(BagKernelMachine):
         *parts, edge_sums = share.of_whole(links, edges)
         graphs = BagGraphs(*share.whole.segments, *parts)
 
-        def gram(_: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def gram(_: Bags) -> tuple[Floats, Floats]:
             norm = graph_norms(kernel, self._edge_kernel, graphs, normalize=self._normalize)
             return norm, self._graph_gram(kernel, graphs, norm, edge_sums=edge_sums)
 
@@ -313,7 +308,7 @@ class MIGraphSVM(BagKernelMachine):
             n_edges = np.minimum(pairs, int(self.max_edges))
         return super()._shared_bytes(bags) + int(8 * len(bags) ** 2 + 32 * n_edges.sum())
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         if not self._compares_edges:
             return super()._bag_outputs(bags)
         sums = self._shared_sums(self._share(bags))

@@ -4,8 +4,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import documented
@@ -193,8 +193,8 @@ class InsKISVM(KeyInstanceMachine):
         self.n_jobs = n_jobs
 
     def _negative_rows(
-        self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, bags: Bags, sign: Floats, cost_weight: Floats
+    ) -> tuple[Integers, Floats]:
         weight = np.repeat(np.where(sign < 0, cost_weight, 0.0), bags.sizes)
         rows = np.flatnonzero(weight)
         share = self.negative_cost
@@ -340,7 +340,7 @@ class BagKISVM(KeyInstanceMachine):
         self.n_jobs = n_jobs
 
     def _negative_rows(
-        self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, bags: Bags, sign: Floats, cost_weight: Floats
+    ) -> tuple[Integers, Floats]:
         rows = np.flatnonzero((sign < 0) & (cost_weight > 0))
         return bags.n_instances + rows, self.C * cost_weight[rows]

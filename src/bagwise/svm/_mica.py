@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Share, Target, documented
@@ -22,9 +23,7 @@ from bagwise.solvers import (
 )
 from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
-from bagwise.svm.machinery._one_norm_trainer import (
-    OneNormTrainer,
-)
+from bagwise.svm.machinery._one_norm_trainer import OneNormTrainer
 from bagwise.svm.machinery._points import kernel_points
 from bagwise.svm.machinery._precomputed import given_square
 from bagwise.svm.machinery._problem import Solution
@@ -176,11 +175,7 @@ class MICA(MaxRuleMachine):
         self.n_jobs = n_jobs
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         kernel, given = None, np.arange(bags.n_instances)
         instances, share, gram = None, None, None
@@ -268,7 +263,7 @@ def _given_kernel(matrix: NDArray[Any]) -> FeatureOperator:
     return FeatureRows(matrix)
 
 
-def _weights(solutions: list[Solution], n_features: int) -> NDArray[np.float64]:
+def _weights(solutions: list[Solution], n_features: int) -> Floats:
     """Return the weights of features; a constant machine has none."""
     zero = np.zeros(n_features)
     return np.array([zero if s.weights is None else s.weights for s in solutions])

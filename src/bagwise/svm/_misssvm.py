@@ -5,8 +5,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax, segment_max
 from bagwise.base import BagTags, Target, documented
@@ -148,11 +148,7 @@ class MissSVM(MaxRuleMachine):
         self.n_init = n_init
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(bags, bag_weight, means="kernel_mean")
 
@@ -184,7 +180,7 @@ def _factor(cost: str | float, balanced: float) -> float:
 class _KeyedRows(HingeProblem):
     """Rows that know the key instances, one for each positive bag."""
 
-    keys: NDArray[np.int64] | None = None
+    keys: Integers | None = None
 
 
 class _SemiSupervisedProblem(Alternation):
@@ -198,7 +194,7 @@ class _SemiSupervisedProblem(Alternation):
         self,
         trainer: Trainer,
         sides: Sides,
-        cost: NDArray[np.float64],
+        cost: Floats,
         *,
         unlabelled: float,
         bag: float,
@@ -210,7 +206,7 @@ class _SemiSupervisedProblem(Alternation):
         self.unlabelled_cost = unlabelled * cost[sides.unlabelled_bags]
         self.bag_cost = bag * cost[sides.positive]
 
-    def loss(self, scores: NDArray[np.float64]) -> float:
+    def loss(self, scores: Floats) -> float:
         sides = self.sides
         best = segment_max(scores, sides.starts, sides.stops)
         return float(
@@ -222,12 +218,10 @@ class _SemiSupervisedProblem(Alternation):
     def majorize(self, x: Solution) -> HingeProblem:
         return self._best_rows(x.scores, getattr(x.rows, "keys", None))
 
-    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
+    def choose(self, scores: Floats) -> HingeProblem:
         return self._best_rows(scores, None)
 
-    def _best_rows(
-        self, scores: NDArray[np.float64], before: NDArray[np.int64] | None
-    ) -> HingeProblem:
+    def _best_rows(self, scores: Floats, before: Integers | None) -> HingeProblem:
         sides = self.sides
         keys = sides.starts + segment_argmax(scores, sides.starts, sides.stops)
         if before is not None:
@@ -247,7 +241,7 @@ class _SemiSupervisedProblem(Alternation):
         labels = signs(rng.uniform(-1.0, 1.0, len(self.sides.unlabelled)))
         return self._rows(labels, rng.integers(self.sides.starts, self.sides.stops))
 
-    def _rows(self, labels: NDArray[np.float64], keys: NDArray[np.int64]) -> HingeProblem:
+    def _rows(self, labels: Floats, keys: Integers) -> HingeProblem:
         """Return the problem with these labels and key instances.
 
         A key instance that has the label +1 anyway takes both costs. The others are rows twice,

@@ -5,8 +5,8 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target, documented
@@ -138,11 +138,7 @@ class MISVM(MaxRuleMachine):
         self.n_init = n_init
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(bags, bag_weight, means="mean_instance")
         solutions = self._alternate_outputs(
@@ -170,13 +166,7 @@ class KeyInstanceProblem(Alternation):
     """
 
     def __init__(
-        self,
-        trainer: Trainer,
-        offsets: NDArray[np.int64],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
-        *,
-        shared_slack: bool,
+        self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats, *, shared_slack: bool
     ) -> None:
         super().__init__(trainer)
         self.positive, self.negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
@@ -186,7 +176,7 @@ class KeyInstanceProblem(Alternation):
         self.negatives = np.flatnonzero(sign[bag_of] < 0)
         self.negative_bags = bag_of[self.negatives]
 
-    def loss(self, scores: NDArray[np.float64]) -> float:
+    def loss(self, scores: Floats) -> float:
         best = np.maximum.reduceat(scores, self.starts)
         positive = np.maximum(1.0 - best[self.positive], 0.0) @ self.cost[self.positive]
         if self.shared_slack:
@@ -195,7 +185,7 @@ class KeyInstanceProblem(Alternation):
             violation, cost = 1.0 + scores[self.negatives], self.cost[self.negative_bags]
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
-    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
+    def choose(self, scores: Floats) -> HingeProblem:
         best = np.maximum.reduceat(scores, self.starts)
         level = best - _TIE * np.maximum(1.0, np.abs(best))
         is_best = scores >= np.repeat(level, self.stops - self.starts)
@@ -208,7 +198,7 @@ class KeyInstanceProblem(Alternation):
         return self._rows(chosen)
 
     @cached_property
-    def _lean(self) -> NDArray[np.float64]:
+    def _lean(self) -> Floats:
         """How far each instance lies in the direction from the negative to the positive mean."""
         sizes = self.stops - self.starts
         positive, negative = np.zeros((2, self.trainer.n_instances))
@@ -225,7 +215,7 @@ class KeyInstanceProblem(Alternation):
     def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(rng.integers(self.starts[self.positive], self.stops[self.positive]))
 
-    def _rows(self, standing_for: NDArray[np.int64]) -> HingeProblem:
+    def _rows(self, standing_for: Integers) -> HingeProblem:
         """Return the problem in which these points stand for the positive bags."""
         bag = np.concatenate([self.positive, self.negative_bags])
         return HingeProblem(

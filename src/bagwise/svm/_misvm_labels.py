@@ -4,8 +4,8 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target, documented
@@ -125,11 +125,7 @@ class miSVM(MaxRuleMachine):
         self.n_init = n_init
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(bags, bag_weight)
         solutions = self._alternate_outputs(
@@ -151,13 +147,7 @@ class miSVM(MaxRuleMachine):
 class _LabelProblem(Alternation):
     """mi-SVM of one output: rows are all instances, with the labels that suit the scores best."""
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        offsets: NDArray[np.int64],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats) -> None:
         super().__init__(trainer)
         sizes = np.diff(offsets)
         positive = sign > 0
@@ -165,10 +155,10 @@ class _LabelProblem(Alternation):
         self.inherited = np.repeat(sign, sizes)
         self.cost = np.repeat(cost, sizes)
 
-    def loss(self, scores: NDArray[np.float64]) -> float:
+    def loss(self, scores: Floats) -> float:
         return float(np.maximum(1.0 - self._labels(scores) * scores, 0.0) @ self.cost)
 
-    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
+    def choose(self, scores: Floats) -> HingeProblem:
         return self._rows(self._labels(scores))
 
     def first_rows(self) -> HingeProblem:
@@ -177,11 +167,11 @@ class _LabelProblem(Alternation):
     def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(self._labels(rng.uniform(-1.0, 1.0, len(self.inherited))))
 
-    def _labels(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _labels(self, scores: Floats) -> Floats:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
         labels = np.where((self.inherited > 0) & (scores >= 0), 1.0, -1.0)
         labels[self.starts + segment_argmax(scores, self.starts, self.stops)] = 1.0
         return labels
 
-    def _rows(self, labels: NDArray[np.float64]) -> HingeProblem:
+    def _rows(self, labels: Floats) -> HingeProblem:
         return HingeProblem(np.arange(len(labels)), labels, self.cost)

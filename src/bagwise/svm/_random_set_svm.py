@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import BagTags, documented
 from bagwise.solvers import ExpansionResult, KernelMeans, solve_expansion
@@ -117,12 +117,7 @@ class RandomSetSVM(MultiStartMachine):
         self.n_jobs = n_jobs
 
     def _solve(
-        self,
-        source: KernelMeans,
-        bags: Bags,
-        start: NDArray[Any],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
+        self, source: KernelMeans, bags: Bags, start: NDArray[Any], sign: Floats, cost: Floats
     ) -> ExpansionResult:
         return solve_expansion(
             source, start, sign, cost,

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import BagTags, Target, documented, gamma_attribute, one_vs_rest
@@ -182,11 +182,7 @@ class ReducedSetSVM(ExpansionMachine):
         self.n_jobs = n_jobs
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         machine = self._machine()._learn(bags, target, cost_weight, bag_weight)
         kernel = self._fitted_kernel(machine)
@@ -227,10 +223,10 @@ class ReducedSetSVM(ExpansionMachine):
         kernel: InstanceKernel,
         reduced: ReducedSetResult,
         bags: Bags,
-        signs: NDArray[np.float64],
-        cost: NDArray[np.float64],
-        intercept: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        signs: Floats,
+        cost: Floats,
+        intercept: Floats,
+    ) -> tuple[Floats, Floats]:
         """Return coefficients and intercepts after learning some of them again."""
         if self.refit == "coef":
             means = KernelMeans(bags, kernel, len(reduced.x))

@@ -6,19 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
 from bagwise.base import BagTags, Target, documented
 from bagwise.exceptions import MemoryLimitError
-from bagwise.solvers import (
-    Certificate,
-    RowOperator,
-    SumRows,
-    majorize_minimize,
-    solve_grouped_svm,
-)
+from bagwise.solvers import Certificate, RowOperator, SumRows, majorize_minimize, solve_grouped_svm
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
@@ -171,11 +165,7 @@ class RegSVM(BagKernelMachine):
     # -------------------------------------------------------------------------------- learning
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         if self.kernel == "precomputed" and not self._averages:
             msg = (
@@ -212,7 +202,7 @@ class RegSVM(BagKernelMachine):
             representation, self._solve_outputs(representation.trainer, target, solve)
         )
 
-    def _point_scale(self, bags: Bags, bag_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _point_scale(self, bags: Bags, bag_weight: Floats) -> Floats:
         """Return what instances, and means of bags behind them, are multiplied by."""
         if self._averages:
             return np.ones(bags.n_instances + len(bags))
@@ -222,7 +212,7 @@ class RegSVM(BagKernelMachine):
 
     # -------------------------------------------------------------------------------- scoring
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         offsets = bags.offsets
         sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:])
         if self._averages:
@@ -267,14 +257,14 @@ class Point:
         How the solver ended.
     """
 
-    keys: NDArray[np.bool_] | None
-    alpha: NDArray[np.float64]
-    bags: NDArray[np.float64]
-    instances: NDArray[np.float64]
+    keys: Booleans | None
+    alpha: Floats
+    bags: Floats
+    instances: Floats
     intercept: float
     squared_norm: float
-    coef: NDArray[np.float64]
-    weights: NDArray[np.float64] | None
+    coef: Floats
+    weights: Floats | None
     certificate: Certificate
 
     def solution(self) -> Solution:
@@ -317,10 +307,10 @@ class ConsistencyProblem:
     def __init__(
         self,
         points: RowOperator,
-        scale: NDArray[np.float64],
-        offsets: NDArray[np.int64],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
+        scale: Floats,
+        offsets: Integers,
+        sign: Floats,
+        cost: Floats,
         consistency: float,
         *,
         tol: float,
@@ -346,17 +336,17 @@ class ConsistencyProblem:
         loss = self.cost @ hinge + self.strain_cost @ np.abs(x.bags - best)
         return 0.5 * x.squared_norm + float(loss)
 
-    def majorize(self, x: Point) -> NDArray[np.bool_]:
+    def majorize(self, x: Point) -> Booleans:
         """Return the best instances of each bag: several where they score the same.
 
         One of them would do as well, but rounding would choose it.
         """
         best = segment_max(x.instances, self.starts, self.stops)
         level = best - self._tie(best)
-        keys: NDArray[np.bool_] = x.instances >= level[self.bag_of]
+        keys: Booleans = x.instances >= level[self.bag_of]
         return keys
 
-    def minimize(self, surrogate: NDArray[np.bool_], x: Point, tol: float) -> Point:
+    def minimize(self, surrogate: Booleans, x: Point, tol: float) -> Point:
         """Solve with these instances in the place of the maxima."""
         if x.keys is not None and np.array_equal(surrogate, x.keys):
             return x
@@ -366,7 +356,7 @@ class ConsistencyProblem:
         best = segment_max(x.instances, self.starts, self.stops)
         return x if 0.0 < rise <= self.strain_cost @ self._tie(best) else new
 
-    def _tie(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tie(self, scores: Floats) -> Floats:
         """Return the difference up to which scores are the same, for all that the solver knows."""
         return _TIE * self.tol * np.maximum(1.0, np.abs(scores))
 
@@ -400,7 +390,7 @@ class ConsistencyProblem:
         )
         return replace(best.x, certificate=certificate)
 
-    def _solve(self, keys: NDArray[np.bool_] | None, start: Point | None) -> Point:
+    def _solve(self, keys: Booleans | None, start: Point | None) -> Point:
         """Solve the convex problem, with these instances in the place of the maxima if given."""
         m, n = self.m, self.n
         matrix, group = self.rows, np.concatenate([np.arange(m), m + self.bag_of])
@@ -443,13 +433,13 @@ class ConsistencyProblem:
             certificate=result.certificate,
         )
 
-    def _averages(self, keys: NDArray[np.bool_]) -> Any:
+    def _averages(self, keys: Booleans) -> Any:
         """Return the matrix that averages over some instances of each bag."""
         index, bag = np.flatnonzero(keys), self.bag_of[keys]
         share = 1.0 / np.bincount(bag, minlength=self.m)
         return sp.csr_array((share[bag], (bag, index)), shape=(self.m, self.n))
 
-    def _started(self, keys: NDArray[np.bool_] | None, start: Point) -> NDArray[np.float64]:
+    def _started(self, keys: Booleans | None, start: Point) -> Floats:
         """Return the multipliers to start with: rows of other instances than before have none."""
         plain = start.alpha[: self.m + self.n]
         if keys is None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
@@ -137,11 +138,7 @@ class SBMIL(MaxRuleMachine):
         self.eta = eta
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(
             bags, bag_weight, means="kernel_mean", max_iter=self.max_iter
@@ -160,9 +157,7 @@ class SBMIL(MaxRuleMachine):
         return BagTags(max_rule=True, order_tolerance=1e-5, supervised_analogue=SVC(tol=1e-8))
 
 
-def _solve(
-    trainer: Trainer, sides: Sides, C: float, eta: float, weight: NDArray[np.float64]
-) -> Solution:
+def _solve(trainer: Trainer, sides: Sides, C: float, eta: float, weight: Floats) -> Solution:
     """Run both stages of one output."""
     n_negative = sides.counts(weight)[0]
     sparse = trainer.solve(SparseLoss.averaged(sides, C * n_negative * weight, weight).rows())
@@ -174,16 +169,12 @@ def _solve(
     solution = trainer.solve(HingeProblem(np.arange(trainer.n_instances), sign, cost))
     first, second = sparse.certificate, solution.certificate
     certificate = replace(
-        second,
-        n_iter=first.n_iter + second.n_iter,
-        solve_time=first.solve_time + second.solve_time,
+        second, n_iter=first.n_iter + second.n_iter, solve_time=first.solve_time + second.solve_time
     )
     return replace(solution, certificate=certificate)
 
 
-def best_share(
-    scores: NDArray[np.float64], sides: Sides, eta: float, weight: NDArray[np.float64]
-) -> NDArray[np.intp]:
+def best_share(scores: Floats, sides: Sides, eta: float, weight: Floats) -> NDArray[np.intp]:
     """Return which instances of positive bags are among the best: a share ``eta``, weighted.
 
     They are at least as many as there are positive bags. Equal scores go together, so that a bag of

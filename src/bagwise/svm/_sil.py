@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
@@ -66,11 +66,7 @@ class SIL(MaxRuleMachine):
     """
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(bags, bag_weight, max_iter=self.max_iter)
         trainer, every = representation.trainer, np.arange(bags.n_instances)

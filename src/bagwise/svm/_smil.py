@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import Target, documented
 from bagwise.svm.machinery._kernel_machine import KernelMachine
@@ -121,11 +119,7 @@ class SMIL(KernelMachine):
         )
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(
             bags, bag_weight, means="kernel_mean", max_iter=self.max_iter
@@ -139,5 +133,5 @@ class SMIL(KernelMachine):
 
         return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         return mean_rule(self._instance_outputs(bags), bags.offsets)

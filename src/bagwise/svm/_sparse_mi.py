@@ -3,10 +3,10 @@
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagTags, documented
@@ -159,12 +159,7 @@ class SparseMI(MultiStartMachine):
         return int(self.n_init)
 
     def _solve(
-        self,
-        source: KernelMeans,
-        bags: Bags,
-        start: NDArray[Any],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
+        self, source: KernelMeans, bags: Bags, start: NDArray[Any], sign: Floats, cost: Floats
     ) -> ExpansionResult:
         return minimize_expansion(
             source, start, sign, cost,

@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
@@ -19,15 +19,11 @@ class StatisticMachine(BagRowMachine):
     statistic: str
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         return self._learn_rows(self._vectors(bags), target, cost_weight, bag_weight)
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         return self._expand(self._vectors(bags)) + self.intercept_
 
     def _vectors(self, bags: Bags) -> Bags:

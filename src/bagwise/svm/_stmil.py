@@ -4,8 +4,8 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
@@ -144,11 +144,7 @@ class STMIL(KernelMachine):
         self.n_init = n_init
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         representation = self._represent(bags, bag_weight, means="kernel_mean")
         solutions = self._alternate_outputs(
@@ -167,7 +163,7 @@ class STMIL(KernelMachine):
         ]
         return {**self._fitted(representation, solutions), "threshold_": np.array(threshold)}
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         return mean_rule(self._instance_outputs(bags), bags.offsets) - self.threshold_
 
     def __bagwise_tags__(self) -> BagTags:
@@ -177,22 +173,16 @@ class STMIL(KernelMachine):
 class _TransductiveProblem(Alternation):
     """stMIL of one output: sMIL's rows, and all instances of positive bags with their signs."""
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        sides: Sides,
-        cost: NDArray[np.float64],
-        weight: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, trainer: Trainer, sides: Sides, cost: Floats, weight: Floats) -> None:
         super().__init__(trainer)
         self.sides = sides
         self.sparse = SparseLoss.averaged(sides, cost, weight)
         self.cost = cost[sides.unlabelled_bags] / sides.counts(weight)[1]
 
-    def loss(self, scores: NDArray[np.float64]) -> float:
+    def loss(self, scores: Floats) -> float:
         return self.sparse.value(scores) + float(unsure(scores[self.sides.unlabelled]) @ self.cost)
 
-    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
+    def choose(self, scores: Floats) -> HingeProblem:
         return self._rows(signs(scores[self.sides.unlabelled]))
 
     def first_rows(self) -> HingeProblem:
@@ -201,16 +191,11 @@ class _TransductiveProblem(Alternation):
     def random_rows(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(signs(rng.uniform(-1.0, 1.0, len(self.cost))))
 
-    def _rows(self, labels: NDArray[np.float64]) -> HingeProblem:
+    def _rows(self, labels: Floats) -> HingeProblem:
         return with_rows(self.sparse.rows(), self.sides.unlabelled, labels, self.cost)
 
 
-def best_threshold(
-    scores: NDArray[np.float64],
-    sign: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    resolution: float = 0.0,
-) -> float:
+def best_threshold(scores: Floats, sign: Floats, weight: Floats, resolution: float = 0.0) -> float:
     """Return the threshold with the least weight of bags on the wrong side.
 
     It lies in the middle between two scores, or 1 beyond the last one. Of several that are as good

@@ -20,13 +20,7 @@ from bagwise.testing import (
     _checks_order,
     _checks_weights,
 )
-from bagwise.testing._models import (
-    bag_tags,
-    is_bag_classifier,
-    is_bag_clusterer,
-    is_own,
-    takes,
-)
+from bagwise.testing._models import bag_tags, is_bag_classifier, is_bag_clusterer, is_own, takes
 
 Check: TypeAlias = Callable[[Any], None]
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 
+from bagwise._arrays import Integers
 from bagwise._compat import InvalidParameterError
 from bagwise.bags import Bags
 from bagwise.datasets import make_cluster_bags
@@ -20,7 +21,7 @@ from bagwise.testing._models import bag_scores, fitted, fresh, takes
 _ANSWERS = ("predict", "decision_function", "transform", "instance_predict", "key_instances")
 
 
-def _clusters_apart(n_clusters: int, random_state: int = 0) -> tuple[list[Any], NDArray[np.int64]]:
+def _clusters_apart(n_clusters: int, random_state: int = 0) -> tuple[list[Any], Integers]:
     """Return bags of clusters that every method finds: all instances tell, none misleads.
 
     Each cluster lies in a direction of its own from the origin, for methods without an intercept.

@@ -16,22 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import InvalidParameterError
 from bagwise.bags import Bags
-from bagwise.testing._compare import (
-    assert_identical,
-    assert_same_state,
-    difference,
-    snapshot,
-)
+from bagwise.testing._compare import assert_identical, assert_same_state, difference, snapshot
 from bagwise.testing._data import as_sparse, make_toy_bags
 from bagwise.testing._expect import raises
 from bagwise.testing._interrupts import CUTS, Trip, cut_places
-from bagwise.testing._models import (
-    bag_scores,
-    fitted,
-    fresh,
-    is_bag_classifier,
-    questions,
-)
+from bagwise.testing._models import bag_scores, fitted, fresh, is_bag_classifier, questions
 
 
 def check_default_constructible(estimator: Any) -> None:

@@ -11,12 +11,7 @@ from unittest import SkipTest
 import numpy as np
 
 from bagwise.bags import Bags
-from bagwise.testing._compare import (
-    ROUNDING,
-    assert_close,
-    assert_finite,
-    assert_identical,
-)
+from bagwise.testing._compare import ROUNDING, assert_close, assert_finite, assert_identical
 from bagwise.testing._data import (
     as_object_array,
     as_one_instance_bags,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags import Bags
 from bagwise.testing._compare import ROUNDING, assert_close
 from bagwise.testing._data import make_toy_bags, shuffle_instances
@@ -118,7 +119,7 @@ def check_key_instances(estimator: Any) -> None:
             raise AssertionError(msg)
 
 
-def _keys_by_hand(model: Any, bags: list[NDArray[Any]], target: str) -> NDArray[np.int64]:
+def _keys_by_hand(model: Any, bags: list[NDArray[Any]], target: str) -> Integers:
     scores = _columns(model.instance_decision_function(bags))
     outputs = _columns(bag_scores(model, bags))
     offsets = Bags.from_list(bags).offsets

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags
 
 _SEPARATION = {"apart": 4.0, "close": 1.0, "witness": 6.0}
@@ -20,7 +21,7 @@ def make_toy_bags(
     kind: str = "apart",
     max_size: int = 5,
     random_state: int = 0,
-) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
+) -> tuple[list[Floats], Integers]:
     """Return a list of random bags and their classes.
 
     Parameters
@@ -102,7 +103,7 @@ def as_one_instance_bags(matrix: NDArray[Any]) -> list[NDArray[Any]]:
 
 def shuffle_instances(
     bags: Sequence[NDArray[Any]], random_state: int = 2
-) -> tuple[list[NDArray[Any]], list[NDArray[np.int64]]]:
+) -> tuple[list[NDArray[Any]], list[Integers]]:
     """Return bags with their instances in another order, and these orders."""
     rng = np.random.default_rng(random_state)
     orders = [rng.permutation(len(bag)) for bag in bags]

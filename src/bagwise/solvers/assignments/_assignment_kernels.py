@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled
-def add_chosen(
-    inner: NDArray[Any], choice: NDArray[np.int64], weight: float, out: NDArray[np.float64]
-) -> None:
+def add_chosen(inner: NDArray[Any], choice: Integers, weight: float, out: Floats) -> None:
     """Add ``weight * inner[choice][:, choice]``."""
     n = choice.shape[0]
     for i in range(n):
@@ -27,12 +26,7 @@ def add_chosen(
 
 
 @compiled(fastmath=REASSOCIATE)
-def chosen_times(
-    inner: NDArray[Any],
-    choice: NDArray[np.int64],
-    b: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def chosen_times(inner: NDArray[Any], choice: Integers, b: Floats, out: Floats) -> None:
     """Write ``inner[choice][:, choice] @ b``."""
     n = choice.shape[0]
     for i in range(n):
@@ -43,12 +37,7 @@ def chosen_times(
 
 
 @compiled(fastmath=REASSOCIATE)
-def mix_rows(
-    cross: NDArray[Any],
-    offsets: NDArray[np.int64],
-    marginal: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def mix_rows(cross: NDArray[Any], offsets: Integers, marginal: Floats, out: Floats) -> None:
     """Write, for each bag, the sum of its rows weighted by ``marginal``."""
     n = cross.shape[1]
     for i in range(offsets.shape[0] - 1):
@@ -65,11 +54,7 @@ def mix_rows(
 
 @compiled(fastmath=REASSOCIATE)
 def begin_values(
-    inner: NDArray[Any],
-    choice: NDArray[np.int64],
-    b: NDArray[np.float64],
-    fixed: NDArray[np.float64],
-    values: NDArray[np.float64],
+    inner: NDArray[Any], choice: Integers, b: Floats, fixed: Floats, values: Floats
 ) -> None:
     """Write the values of an assignment."""
     n = values.shape[0]
@@ -84,9 +69,7 @@ def begin_values(
 
 
 @compiled(fastmath=REASSOCIATE)
-def _move(
-    inner: NDArray[Any], old: int, new: int, factor: float, values: NDArray[np.float64]
-) -> None:
+def _move(inner: NDArray[Any], old: int, new: int, factor: float, values: Floats) -> None:
     before, after = inner[old], inner[new]
     for j in range(values.shape[0]):
         values[j] += factor * (after[j] - before[j])
@@ -94,7 +77,7 @@ def _move(
 
 @compiled
 def _best(
-    inner: NDArray[Any], first: int, last: int, now: int, b: float, values: NDArray[np.float64],
+    inner: NDArray[Any], first: int, last: int, now: int, b: float, values: Floats,
     slack: float,
 ) -> int:  # fmt: skip
     """Return the lowest instance of a bag that is within ``slack`` of the best.
@@ -120,10 +103,10 @@ def _best(
 @compiled
 def ascend(
     inner: NDArray[Any],
-    offsets: NDArray[np.int64],
-    b: NDArray[np.float64],
-    choice: NDArray[np.int64],
-    values: NDArray[np.float64],
+    offsets: Integers,
+    b: Floats,
+    choice: Integers,
+    values: Floats,
     slack: float,
     max_sweeps: int,
 ) -> bool:
@@ -146,12 +129,12 @@ def ascend(
 @compiled
 def enumerate_forms(
     inner: NDArray[Any],
-    offsets: NDArray[np.int64],
-    b: NDArray[np.float64],
-    fixed: NDArray[np.float64],
-    choice: NDArray[np.int64],
-    values: NDArray[np.float64],
-    out: NDArray[np.float64],
+    offsets: Integers,
+    b: Floats,
+    fixed: Floats,
+    choice: Integers,
+    values: Floats,
+    out: Floats,
 ) -> None:
     """Write ``sum_i b_i (values + fixed)[choice_i]`` for all assignments, the last bag fastest.
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers.operators import RowOperator
 
@@ -32,22 +32,18 @@ class AssignmentProblem:
         Bag ``i`` has the instances ``offsets[i]`` up to ``offsets[i + 1]``.
     """
 
-    instances: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    fixed: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    instances: Floats
+    cross: Floats
+    fixed: Floats
+    offsets: Integers
 
     @classmethod
     def of(
-        cls,
-        rows: RowOperator,
-        chosen: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        fixed: NDArray[np.int64],
+        cls, rows: RowOperator, chosen: Integers, offsets: Integers, fixed: Integers
     ) -> "AssignmentProblem":
         """Return the problem on rows: those to choose from, bag after bag, and the fixed ones."""
 
-        def block(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+        def block(left: Integers, right: Integers) -> Floats:
             return rows.block(left, right, np.empty((len(left), len(right))))
 
         return cls(block(chosen, chosen), block(chosen, fixed), block(fixed, fixed), offsets)
@@ -85,7 +81,7 @@ class AssignmentProblem:
         return self.n_bags + len(self.fixed)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Instances per bag."""
         return np.diff(self.offsets)
 
@@ -94,11 +90,11 @@ class AssignmentProblem:
         """Number of assignments, exactly."""
         return prod(self.sizes.tolist())
 
-    def bag_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def bag_sums(self, values: Floats) -> Floats:
         """Sum over the instances of each bag, along the last axis."""
         return np.add.reduceat(values, self.offsets[:-1], axis=-1)
 
-    def spread(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, b: Floats) -> Floats:
         """Repeat the coefficient of each bag for all its instances."""
         return np.repeat(b[: self.n_bags], self.sizes)
 
@@ -107,19 +103,19 @@ class AssignmentProblem:
         """Whether there are few enough assignments to look at all of them."""
         return self.n_assignments <= _MOST_ENUMERATED
 
-    def drawn(self, rng: np.random.Generator, number: int) -> NDArray[np.int64]:
+    def drawn(self, rng: np.random.Generator, number: int) -> Integers:
         """Draw assignments, one per row."""
         uniform = rng.random((number, self.n_bags))
         inside = (uniform * self.sizes).astype(np.int64)
         return self.offsets[:-1] + np.minimum(inside, self.sizes - 1)
 
-    def largest(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def largest(self, values: Floats) -> Integers:
         """Return the instance of largest value in each bag, the first if there are several."""
         top = self.spread(np.maximum.reduceat(values, self.offsets[:-1]))
         at_top = np.flatnonzero(values == top)
         return at_top[np.searchsorted(at_top, self.offsets[:-1])]
 
-    def indicator(self, choice: NDArray[np.int64]) -> NDArray[np.float64]:
+    def indicator(self, choice: Integers) -> Floats:
         """Return an assignment as weights of the instances."""
         out = np.zeros(len(self.instances))
         out[choice] = 1.0
@@ -144,22 +140,17 @@ class AssignmentSearch:
     """
 
     def __init__(
-        self,
-        problem: AssignmentProblem,
-        b: NDArray[np.float64],
-        outer: NDArray[np.float64],
-        constant: float,
-        scale: float,
+        self, problem: AssignmentProblem, b: Floats, outer: Floats, constant: float, scale: float
     ) -> None:
         self.problem, self.b, self.outer, self.constant = problem, b, outer, constant
         self.slack = 1e-12 * scale
-        self.found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
+        self.found: dict[bytes, tuple[float, Integers]] = {}
 
-    def best(self, number: int) -> list[tuple[float, NDArray[np.int64]]]:
+    def best(self, number: int) -> list[tuple[float, Integers]]:
         """Return the best assignments found so far with their forms, best first."""
         return sorted(self.found.values(), key=lambda pair: -pair[0])[:number]
 
-    def climb(self, choice: NDArray[np.int64]) -> None:
+    def climb(self, choice: Integers) -> None:
         """Choose in one bag after another, from an assignment on, until nothing is better."""
         from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values
 
@@ -191,5 +182,5 @@ class AssignmentSearch:
         chosen[free] += np.array(np.unravel_index(best, problem.sizes[free]), np.int64)
         self.note(chosen, float(forms[best]))
 
-    def note(self, choice: NDArray[np.int64], form: float) -> None:
+    def note(self, choice: Integers, form: float) -> None:
         self.found.setdefault(choice.tobytes(), (self.constant + form, choice))

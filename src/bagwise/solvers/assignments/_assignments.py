@@ -11,8 +11,9 @@ from time import perf_counter
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_at_least, check_tol
 from bagwise.solvers._result import Result, Status
@@ -32,7 +33,7 @@ class InnerSolution(Protocol):
     """A solution of the inner problem ``F = max_b h(b) - b'Kb / 2``."""
 
     @property
-    def b(self) -> NDArray[np.float64]:
+    def b(self) -> Floats:
         """The signed coefficients of the rows."""
 
     @property
@@ -44,10 +45,10 @@ class InnerSolution(Protocol):
         """How far ``F`` is above ``value`` at most."""
 
     @property
-    def decision(self) -> NDArray[np.float64]:
+    def decision(self) -> Floats:
         """The Gram matrix times ``b``."""
 
-    def curvature(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, rows: Floats) -> Floats:
         """Return the second derivatives of ``F`` along changes ``K_k`` of the Gram matrix.
 
         ``rows`` holds ``K_k @ b`` for each of them. If the coefficients answer to a change ``K_k``
@@ -91,12 +92,12 @@ class AssignmentResult(Result):
         Inner problems solved.
     """
 
-    columns: NDArray[np.float64]
-    b: NDArray[np.float64]
-    decision: NDArray[np.float64]
-    coef: NDArray[np.float64]
-    fixed_coef: NDArray[np.float64]
-    instance_values: NDArray[np.float64]
+    columns: Floats
+    b: Floats
+    decision: Floats
+    coef: Floats
+    fixed_coef: Floats
+    instance_values: Floats
     gap_estimate: float
     gap_is_proven: bool
     n_inner: int
@@ -251,10 +252,7 @@ class _Column:
     """Weights of the instances; an assignment (``choice``) if every bag has one only."""
 
     def __init__(
-        self,
-        problem: AssignmentProblem,
-        weights: NDArray[np.float64],
-        choice: NDArray[np.int64] | None,
+        self, problem: AssignmentProblem, weights: Floats, choice: Integers | None
     ) -> None:
         self.weights, self.choice = weights, choice
         self.key = b"" if choice is None else choice.tobytes()
@@ -262,9 +260,7 @@ class _Column:
             half = problem.bag_sums(weights * problem.instances)
             self.block = problem.bag_sums(half.T * weights)
 
-    def add_block(
-        self, problem: AssignmentProblem, weight: float, out: NDArray[np.float64]
-    ) -> None:
+    def add_block(self, problem: AssignmentProblem, weight: float, out: Floats) -> None:
         """Add the Gram matrix of the bags under this column, times a weight."""
         from bagwise.solvers.assignments._assignment_kernels import add_chosen
 
@@ -273,9 +269,7 @@ class _Column:
         else:
             add_chosen(problem.instances, self.choice, weight, out)
 
-    def block_times(
-        self, problem: AssignmentProblem, b: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def block_times(self, problem: AssignmentProblem, b: Floats) -> Floats:
         """Return the Gram matrix of the bags under this column times ``b``."""
         from bagwise.solvers.assignments._assignment_kernels import chosen_times
 
@@ -285,17 +279,13 @@ class _Column:
         chosen_times(problem.instances, self.choice, b, out)
         return out
 
-    def of_bags(
-        self, problem: AssignmentProblem, values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def of_bags(self, problem: AssignmentProblem, values: Floats) -> Floats:
         """Return what this column makes of values of the instances, for each bag."""
         if self.choice is None:
             return problem.bag_sums(self.weights * values)
         return values[self.choice]
 
-    def cross_times(
-        self, problem: AssignmentProblem, b: NDArray[np.float64], base: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def cross_times(self, problem: AssignmentProblem, b: Floats, base: Floats) -> Floats:
         """Return ``base`` plus what the bags of this column give to the fixed rows."""
         from bagwise.solvers.assignments._assignment_kernels import begin_values
 
@@ -310,11 +300,7 @@ class _Point:
     """Weights ``v`` of the columns, the inner solution for them, and what each column gives."""
 
     def __init__(
-        self,
-        master: "_Master",
-        v: NDArray[np.float64],
-        solution: InnerSolution,
-        like: "_Point | None" = None,
+        self, master: "_Master", v: Floats, solution: InnerSolution, like: "_Point | None" = None
     ) -> None:
         problem, self.v, self.solution = master.problem, v, solution
         self.value, self.b = float(solution.value), solution.b
@@ -339,18 +325,18 @@ class _Point:
         """Twice the gap, were there no other columns."""
         return float(self.forms.max()) - self.mean_form
 
-    def rows(self, master: "_Master") -> NDArray[np.float64]:
+    def rows(self, master: "_Master") -> Floats:
         """Return ``K_k b`` for each column."""
         problem, bags = master.problem, self.b[: master.problem.n_bags]
         below = [column.cross_times(problem, bags, self.inner) for column in master.columns]
         return np.hstack([self.on_bags, np.array(below)])
 
-    def coef(self, master: "_Master") -> NDArray[np.float64]:
+    def coef(self, master: "_Master") -> Floats:
         """Return the coefficients of the instances."""
         mixed = self.v @ master.weights
         return mixed * master.problem.spread(self.b)  # type: ignore[no-any-return]
 
-    def instance_values(self, master: "_Master") -> NDArray[np.float64]:
+    def instance_values(self, master: "_Master") -> Floats:
         """Return the decision function at the instances."""
         return self.coef(master) @ master.problem.instances + self.outer
 
@@ -370,7 +356,7 @@ class _Master:
         self.columns = columns
         self.weights = np.array([column.weights for column in columns])
 
-    def evaluate(self, v: NDArray[np.float64], like: InnerSolution | None) -> _Point:
+    def evaluate(self, v: Floats, like: InnerSolution | None) -> _Point:
         from bagwise.solvers.assignments._assignment_kernels import mix_rows
 
         problem, p = self.problem, self.problem.n_bags
@@ -396,7 +382,7 @@ class _Master:
                 break
         return self.point
 
-    def line_search(self, way: NDArray[np.float64]) -> bool:
+    def line_search(self, way: Floats) -> bool:
         """Move to a lower value along ``v + t * way``; return whether there is one."""
         begin = self.point
         slope = -0.5 * float(begin.forms @ way)
@@ -443,11 +429,7 @@ class _Master:
         return len(new)
 
     def result(
-        self,
-        status: Status,
-        history: list[float],
-        gaps: list[float],
-        solve_time: float,
+        self, status: Status, history: list[float], gaps: list[float], solve_time: float
     ) -> AssignmentResult:
         problem, point = self.problem, self.point
         used = np.flatnonzero(point.v > 0.0)

@@ -1,12 +1,11 @@
 """A quadratic function over a small unit simplex, by active sets."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from bagwise._arrays import Floats
 
 
-def minimize_on_simplex(
-    quadratic: NDArray[np.float64], linear: NDArray[np.float64], start: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def minimize_on_simplex(quadratic: Floats, linear: Floats, start: Floats) -> Floats:
     """Minimise ``x'Mx / 2 + c'x`` over the unit simplex, for a handful of variables.
 
     A primal active-set method from a point of the simplex. A positive semi-definite matrix gets a
@@ -39,9 +38,7 @@ def minimize_on_simplex(
     return x / x.sum()  # type: ignore[no-any-return]
 
 
-def _equality_minimum(
-    matrix: NDArray[np.float64], linear: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _equality_minimum(matrix: Floats, linear: Floats) -> tuple[Floats, float]:
     """Minimise with the sum kept at 1 and no bounds; return the point and the level of slopes."""
     n = len(linear)
     system = np.ones((n + 1, n + 1))

@@ -5,8 +5,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats
 from bagwise.solvers._checks import check_limits, check_tol, checked_array
 from bagwise.solvers.clustering._bag_mmc import BagMMCResult, MarginProblem
 from bagwise.solvers.clustering._balance import Balance
@@ -103,15 +104,15 @@ class _RowPlanes:
         self.side, self._n, self._k, self._kappa = side, matrix.n, k, k / (k - 1)
         self._members = [np.flatnonzero(problem.cluster == p) for p in range(k)]
         self._parts = [matrix.take(members) for members in self._members]
-        self._shares: list[NDArray[np.float64]] = []  # in which each row is part of each plane
+        self._shares: list[Floats] = []  # in which each row is part of each plane
 
-    def loss(self, w: NDArray[np.float64]) -> Cut:
+    def loss(self, w: Floats) -> Cut:
         """Return the loss and the plane of the rows inside the margin."""
         margin = self.margin(w.reshape(self._k, -1))
         value = float(np.maximum(0.0, 1.0 - margin).mean())
         return self.cut_of((margin <= 1.0).astype(np.float64), value)
 
-    def cut_of(self, share: NDArray[np.float64], value: float = nan) -> Cut:
+    def cut_of(self, share: Floats, value: float = nan) -> Cut:
         """Return the plane of rows that are part of it with shares between 0 and 1."""
         self._shares.append(share)
         slope = self._sums(share).ravel() / -self._n
@@ -119,7 +120,7 @@ class _RowPlanes:
             slope = self.side.reachable(slope)
         return Cut(slope=slope, offset=float(share.mean()), value=value)
 
-    def margin(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def margin(self, coef: Floats) -> Floats:
         """Return ``kappa (w_r - mean_p w_p) . x`` of each row."""
         weights = self._kappa * (coef - coef.mean(axis=0))
         out = np.empty(self._n)
@@ -127,22 +128,22 @@ class _RowPlanes:
             out[members] = part.dot(w)
         return out
 
-    def alpha(self, multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
+    def alpha(self, multiplier: Floats) -> Floats:
         """Return the dual variables of rows that planes with these multipliers amount to."""
         total = np.zeros(self._n)
         for factor, share in zip(multiplier, self._shares, strict=False):
             total += factor / self._n * share
         return total
 
-    def multiplier(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    def multiplier(self, alpha: Floats) -> Floats:
         """Return the multipliers of the balance that go with dual variables of rows."""
         if self.side is None:
             return np.zeros(self._k)
         return self.side.excess(self._sums(alpha) @ self.side.unit) / self.side.length
 
-    def _sums(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sums(self, factor: Floats) -> Floats:
         """Return ``kappa (S_p - mean_q S_q)``, ``S_p`` the sum of cluster p times the factors."""
         pairs = zip(self._parts, self._members, strict=True)
         sums = np.stack([part.combine(factor[members]) for part, members in pairs])
-        out: NDArray[np.float64] = self._kappa * (sums - sums.mean(axis=0))
+        out: Floats = self._kappa * (sums - sums.mean(axis=0))
         return out

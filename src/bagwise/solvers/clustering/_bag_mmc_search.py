@@ -16,16 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map, single_blas_thread
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, check_tol
 from bagwise.solvers._result import Certificate, Status
-from bagwise.solvers.clustering._bag_mmc import (
-    BagMMCResult,
-    MarginProblem,
-    balance_range,
-    descend,
-)
+from bagwise.solvers.clustering._bag_mmc import BagMMCResult, MarginProblem, balance_range, descend
 from bagwise.solvers.operators._feature_rows import FeatureRows
 
 #: Searches share their scans as long as the key rows of all of them take no more than this.
@@ -68,10 +64,10 @@ class BagClusters(Certificate):
         Which search it was.
     """
 
-    coef: NDArray[np.float64]
-    cluster: NDArray[np.int64]
-    place: NDArray[np.int64]
-    score: NDArray[np.float64]
+    coef: Floats
+    cluster: Integers
+    place: Integers
+    score: Floats
     chosen: int = 0
 
     @property
@@ -174,14 +170,14 @@ def search_bag_mmc(
     return _best_of(found, perf_counter() - started)
 
 
-def balance_direction(source: BagSource) -> tuple[NDArray[np.float64], float]:
+def balance_direction(source: BagSource) -> tuple[Floats, float]:
     """Return the sum over bags of their mean instances, and that of the mean lengths of instances.
 
     Where the first is tiny beside the second, the bags are centred, and a bound on the first
     restricts nothing.
     """
 
-    def add(chunk: Chunk) -> tuple[NDArray[np.float64], float]:
+    def add(chunk: Chunk) -> tuple[Floats, float]:
         share = np.repeat(1.0 / chunk.bags.sizes, chunk.bags.sizes)
         X = chunk.instances
         if sp.issparse(X):
@@ -190,7 +186,7 @@ def balance_direction(source: BagSource) -> tuple[NDArray[np.float64], float]:
             square = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         return np.asarray(X.T @ share, np.float64), float(share @ np.sqrt(np.asarray(square)))
 
-    total: tuple[NDArray[np.float64], float] = source.reduce(add)
+    total: tuple[Floats, float] = source.reduce(add)
     return total
 
 
@@ -228,11 +224,11 @@ class _Setting(NamedTuple):
 class _Choice(NamedTuple):
     """What the weights of a search choose in a range of bags."""
 
-    changed: NDArray[np.int64]  # bags whose key instance or cluster is a new one
-    place: NDArray[np.int64]  # of these bags
-    cluster: NDArray[np.int64]
+    changed: Integers  # bags whose key instance or cluster is a new one
+    place: Integers  # of these bags
+    cluster: Integers
     rows: Any  # their new key instances, if they have to be kept
-    score: NDArray[np.float64]  # of all bags of the range
+    score: Floats  # of all bags of the range
 
 
 class _SharedRows:
@@ -248,7 +244,7 @@ class _SharedRows:
     def put(self, choices: Sequence[_Choice]) -> None:
         """Take note of new key instances; here there is nothing to do."""
 
-    def at(self, place: NDArray[np.int64]) -> FeatureRows:
+    def at(self, place: Integers) -> FeatureRows:
         """Return the key instances at these places."""
         return self._matrix.take(self._starts + place)
 
@@ -275,7 +271,7 @@ class _KeptRows:
         rows = [choice.rows for choice in choices]
         self._rows = sp.vstack([self._rows, *rows], format="csr")[order]
 
-    def at(self, place: NDArray[np.int64]) -> FeatureRows:
+    def at(self, place: Integers) -> FeatureRows:
         """Return the key instances, which are at these places."""
         return FeatureRows(self._rows)
 
@@ -284,21 +280,17 @@ class _Best(NamedTuple):
     """The lowest objective met, with the weights and what they choose."""
 
     objective: float
-    weights: NDArray[np.float64]
-    cluster: NDArray[np.int64]
-    place: NDArray[np.int64]
-    score: NDArray[np.float64]
+    weights: Floats
+    cluster: Integers
+    place: Integers
+    score: Floats
 
 
 class _Search:
     """One search: its weights, what they choose, and how the objective fell."""
 
     def __init__(
-        self,
-        source: BagSource,
-        rows: _SharedRows | _KeptRows,
-        weights: NDArray[np.float64],
-        setting: _Setting,
+        self, source: BagSource, rows: _SharedRows | _KeptRows, weights: Floats, setting: _Setting
     ) -> None:
         self.rows, self.weights, self.setting = rows, weights, setting
         self.k = len(weights)
@@ -414,11 +406,7 @@ def _run_together(source: BagSource, searches: list[_Search], n_threads: int | N
 
 
 def _scan(
-    chunk: Chunk,
-    weights: NDArray[Any],
-    places: NDArray[np.int64],
-    clusters: NDArray[np.int64],
-    keep_rows: bool,
+    chunk: Chunk, weights: NDArray[Any], places: Integers, clusters: Integers, keep_rows: bool
 ) -> list[_Choice]:
     """Find the key instance and the cluster of each bag of a chunk, for several searches."""
     from bagwise.solvers.clustering import _bag_scan_kernels as kernels

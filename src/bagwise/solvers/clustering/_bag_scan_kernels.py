@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import compiled
 
 
 @compiled
 def csr_product(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], weights: NDArray[np.float64],
-    out: NDArray[np.float64],
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], weights: Floats,
+    out: Floats,
 ) -> None:  # fmt: skip
     """Write the product of sparse rows with weights, which have one row for each feature."""
     for i in range(out.shape[0]):
@@ -25,8 +26,8 @@ def csr_product(
 
 @compiled
 def scan_bags(
-    scores: NDArray[Any], starts: NDArray[np.int64], stops: NDArray[np.int64], k: int,
-    place: NDArray[np.int64], cluster: NDArray[np.int64], best: NDArray[np.float64],
+    scores: NDArray[Any], starts: Integers, stops: Integers, k: int,
+    place: Integers, cluster: Integers, best: Floats,
 ) -> None:  # fmt: skip
     """Write place, cluster and score of the highest score of each bag, the first if several.
 

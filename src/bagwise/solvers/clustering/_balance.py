@@ -3,8 +3,9 @@
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats
 from bagwise.solvers.clustering._bag_mmc import balance_range
 
 
@@ -27,9 +28,7 @@ class Balance:
         Number of clusters.
     """
 
-    def __init__(
-        self, unit: NDArray[np.float64], width: float, length: float, n_clusters: int
-    ) -> None:
+    def __init__(self, unit: Floats, width: float, length: float, n_clusters: int) -> None:
         self.unit, self.width, self.length, self._k = unit, width, length, n_clusters
 
     @classmethod
@@ -40,7 +39,7 @@ class Balance:
         unit, width, length = balance_range(solver, d, balance, direction)
         return None if width == inf else cls(unit, width, length, n_clusters)
 
-    def violated(self, w: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+    def violated(self, w: Floats) -> tuple[Floats, float] | None:
         """Return the inequality of the two clusters that are farthest apart, if it is broken."""
         along = w.reshape(self._k, -1) @ self.unit
         high, low = int(along.argmax()), int(along.argmin())
@@ -50,13 +49,13 @@ class Balance:
         row[high], row[low] = self.unit, -self.unit
         return row.ravel(), self.width
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Floats) -> Floats:
         """Return the nearest weights that keep the balance."""
         weights = w.reshape(self._k, -1)
         excess = self.excess(weights @ self.unit)
         return (weights - np.outer(excess, self.unit)).ravel() if excess.any() else w
 
-    def excess(self, along: NDArray[np.float64]) -> NDArray[np.float64]:
+    def excess(self, along: Floats) -> Floats:
         """Return ``k`` numbers less the nearest that lie within the range."""
         from bagwise.solvers.clustering._bag_mmc_kernels import limit_range
 
@@ -64,7 +63,7 @@ class Balance:
         limit_range(along, self.width, out)
         return out
 
-    def reachable(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def reachable(self, w: Floats) -> Floats:
         """Return the part of a vector that weights can follow: all of it, unless the width is 0."""
         if self.width > 0.0:
             return w

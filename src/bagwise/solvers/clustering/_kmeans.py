@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers._checks import check_at_least, check_tol, checked_array
 from bagwise.solvers._result import Result, Status
@@ -69,7 +70,7 @@ def solve_k_means(
     def about_middle(chunk: Chunk) -> Any:
         return chunk.instances if bags.is_sparse else chunk.instances - middle
 
-    def sums(chunk: Chunk, Z: NDArray[np.float64]) -> tuple[Any, Any]:
+    def sums(chunk: Chunk, Z: Floats) -> tuple[Any, Any]:
         rows, share = about_middle(chunk), weights[chunk.rows]
         products = rows @ Z.T.astype(rows.dtype)
         label = (np.square(Z).sum(axis=1) - 2.0 * products).argmin(axis=1)

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map, short_slices, slice_length
 from bagwise.solvers._result import Certificate, Status
 
@@ -35,9 +36,9 @@ class KMedoidsResult(Certificate):
         What each start came to. The smallest is this result, the first if several are.
     """
 
-    medoids: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    objectives: NDArray[np.float64]
+    medoids: Integers
+    labels: Integers
+    objectives: Floats
 
 
 def solve_k_medoids(
@@ -138,14 +139,14 @@ def solve_k_medoids(
 class _Start(NamedTuple):
     """First medoids, and the order in which points are tried in their place."""
 
-    medoids: NDArray[np.int64]
-    order: NDArray[np.int64]
+    medoids: Integers
+    order: Integers
 
 
 class _Search:
     """Medoids, and the nearest two of them of each point."""
 
-    def __init__(self, D: NDArray[Any], medoids: NDArray[np.int64]) -> None:
+    def __init__(self, D: NDArray[Any], medoids: Integers) -> None:
         n, k = len(D), len(medoids)
         self.D, self.medoids = D, medoids.copy()
         self.near, self.second = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -194,7 +195,7 @@ def _single(search: _Search) -> KMedoidsResult:
     return search.finish(Status.CONVERGED, [max(before, search.objective), search.objective])
 
 
-def _swap(search: _Search, order: NDArray[np.int64], max_iter: int) -> KMedoidsResult:
+def _swap(search: _Search, order: Integers, max_iter: int) -> KMedoidsResult:
     """Exchange medoids for candidates at once, until all points were tried in vain."""
     from bagwise.solvers.clustering._kmedoids_kernels import search_swaps
 
@@ -244,9 +245,7 @@ def _move_to_centres(search: _Search) -> None:
             search.medoids[slot] = members[inside][best]
 
 
-def _cluster_totals(
-    D: NDArray[Any], members: NDArray[np.int64], bounds: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _cluster_totals(D: NDArray[Any], members: Integers, bounds: Integers) -> Floats:
     """Return the sum of distances from each member to its cluster; clusters are ranges."""
     from bagwise.solvers.clustering._kmedoids_kernels import cluster_totals
 
@@ -287,7 +286,7 @@ def _starts(
     return starts
 
 
-def _given(init: ArrayLike, n: int, k: int) -> NDArray[np.int64]:
+def _given(init: ArrayLike, n: int, k: int) -> Integers:
     points = np.asarray(init)
     valid = points.shape == (k,) and points.dtype.kind in "iu"
     if not valid or len(np.unique(points)) != k or points.min() < 0 or points.max() >= n:
@@ -299,7 +298,7 @@ def _given(init: ArrayLike, n: int, k: int) -> NDArray[np.int64]:
     return points.astype(np.int64)
 
 
-def _build(D: NDArray[Any], k: int, draw: Any) -> NDArray[np.int64]:
+def _build(D: NDArray[Any], k: int, draw: Any) -> Integers:
     """Choose one medoid after another among the points drawn, each the best for these."""
     from bagwise.solvers.clustering._kmedoids_kernels import build_gains
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 _EPS = 2.0**-52
@@ -28,9 +29,9 @@ def is_sound(distance: NDArray[Any], first: int, last: int, slack: float) -> tup
 
 @compiled
 def _find_two(
-    distance: NDArray[Any], medoids: NDArray[np.int64], o: int,
-    near: NDArray[np.int64], second: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
+    distance: NDArray[Any], medoids: Integers, o: int,
+    near: Integers, second: Integers,
+    least: Floats, next_least: Floats,
 ) -> None:  # fmt: skip
     near[o], second[o], least[o], next_least[o] = 0, 0, np.inf, np.inf
     for slot in range(medoids.size):
@@ -44,9 +45,9 @@ def _find_two(
 
 @compiled
 def find_nearest_two(
-    distance: NDArray[Any], medoids: NDArray[np.int64], first: int, last: int,
-    near: NDArray[np.int64], second: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
+    distance: NDArray[Any], medoids: Integers, first: int, last: int,
+    near: Integers, second: Integers,
+    least: Floats, next_least: Floats,
 ) -> None:  # fmt: skip
     """Find both medoids of the points from ``first`` to ``last``; the first slot of equal ones."""
     for o in range(first, last):
@@ -55,8 +56,8 @@ def find_nearest_two(
 
 @compiled
 def sum_up(
-    near: NDArray[np.int64], least: NDArray[np.float64], next_least: NDArray[np.float64],
-    loss: NDArray[np.float64], total: NDArray[np.float64],
+    near: Integers, least: Floats, next_least: Floats,
+    loss: Floats, total: Floats,
 ) -> None:  # fmt: skip
     """Write what the removal of each medoid costs, and both totals of the distances."""
     loss[:] = 0.0
@@ -69,9 +70,9 @@ def sum_up(
 
 @compiled
 def _estimate(
-    row: NDArray[Any], near: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
-    loss: NDArray[np.float64], change: NDArray[np.float64],
+    row: NDArray[Any], near: Integers,
+    least: Floats, next_least: Floats,
+    loss: Floats, change: Floats,
 ) -> Any:  # fmt: skip
     """Return the change of the objective by the best swap with one candidate, up to rounding.
 
@@ -93,9 +94,9 @@ def _estimate(
 
 @compiled
 def _best_slot(
-    row: NDArray[Any], medoids: NDArray[np.int64], near: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
-    change: NDArray[np.float64], gain: NDArray[np.float64],
+    row: NDArray[Any], medoids: Integers, near: Integers,
+    least: Floats, next_least: Floats,
+    change: Floats, gain: Floats,
 ) -> int:  # fmt: skip
     """Return which medoid to give up for a candidate, from sums in which nothing cancels."""
     shared = 0.0
@@ -119,8 +120,8 @@ def _best_slot(
 
 @compiled
 def _objective_with(
-    row: NDArray[Any], slot: int, near: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
+    row: NDArray[Any], slot: int, near: Integers,
+    least: Floats, next_least: Floats,
 ) -> float:  # fmt: skip
     """Return the objective with a candidate in this slot, summed as `sum_up` does."""
     total = 0.0
@@ -131,9 +132,9 @@ def _objective_with(
 
 @compiled
 def _swap(
-    distance: NDArray[Any], x: int, slot: int, medoids: NDArray[np.int64],
-    near: NDArray[np.int64], second: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
+    distance: NDArray[Any], x: int, slot: int, medoids: Integers,
+    near: Integers, second: Integers,
+    least: Floats, next_least: Floats,
 ) -> int:  # fmt: skip
     """Put a candidate into a slot; return how many points had to look at all medoids again."""
     medoids[slot] = x
@@ -155,11 +156,11 @@ def _swap(
 
 @compiled
 def search_swaps(
-    distance: NDArray[Any], order: NDArray[np.int64], first: int, tried: int, budget: int,
-    medoids: NDArray[np.int64], near: NDArray[np.int64], second: NDArray[np.int64],
-    least: NDArray[np.float64], next_least: NDArray[np.float64],
-    loss: NDArray[np.float64], total: NDArray[np.float64],
-    change: NDArray[np.float64], gain: NDArray[np.float64],
+    distance: NDArray[Any], order: Integers, first: int, tried: int, budget: int,
+    medoids: Integers, near: Integers, second: Integers,
+    least: Floats, next_least: Floats,
+    loss: Floats, total: Floats,
+    change: Floats, gain: Floats,
 ) -> tuple[int, int]:  # fmt: skip
     """Try candidates in an order, swapping at once where that lowers the objective.
 
@@ -197,7 +198,7 @@ def search_swaps(
 
 
 @compiled(fastmath=REASSOCIATE)
-def _row_total(row: NDArray[Any], points: NDArray[np.int64]) -> float:
+def _row_total(row: NDArray[Any], points: Integers) -> float:
     total = 0.0
     for o in points:
         total += row[o]
@@ -206,8 +207,8 @@ def _row_total(row: NDArray[Any], points: NDArray[np.int64]) -> float:
 
 @compiled
 def cluster_totals(
-    distance: NDArray[Any], members: NDArray[np.int64], bounds: NDArray[np.int64],
-    first: int, last: int, total: NDArray[np.float64],
+    distance: NDArray[Any], members: Integers, bounds: Integers,
+    first: int, last: int, total: Floats,
 ) -> None:  # fmt: skip
     """Write the sum of distances from each member to its whole cluster.
 
@@ -223,8 +224,8 @@ def cluster_totals(
 
 @compiled
 def build_gains(
-    distance: NDArray[Any], candidates: NDArray[np.int64], points: NDArray[np.int64],
-    least: NDArray[np.float64], first: int, last: int, gain: NDArray[np.float64],
+    distance: NDArray[Any], candidates: Integers, points: Integers,
+    least: Floats, first: int, last: int, gain: Floats,
 ) -> None:  # fmt: skip
     """Write by how much each candidate lowers the sum of ``least`` over some points.
 

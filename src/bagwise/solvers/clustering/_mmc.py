@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, checked_array
@@ -39,7 +40,7 @@ class MMCResult(Result):
         The cluster of each instance: the one with the highest score ``x[p] . instance``.
     """
 
-    labels: NDArray[np.int64]
+    labels: Integers
 
 
 def solve_mmc_by_cuts(
@@ -211,7 +212,7 @@ def _checked(
     C: float,
     balance: float,
     direction: ArrayLike | None,
-) -> tuple[NDArray[np.float64], Balance | None]:
+) -> tuple[Floats, Balance | None]:
     weights = checked_array(solver, "start", start, (None, source.bags.n_features))
     check_at_least(solver, "the number of rows of start", len(weights), 2)
     check_positive(solver, "C", C)
@@ -227,7 +228,7 @@ class _Seen:
 
     labels: NDArray[np.int16]
     rivals: NDArray[np.int16]
-    margin: NDArray[np.float64]
+    margin: Floats
 
     @property
     def loss(self) -> float:
@@ -235,17 +236,17 @@ class _Seen:
         return float(np.maximum(0.0, 1.0 - self.margin).mean())
 
 
-def _look(source: BagSource, weights: NDArray[np.float64]) -> _Seen:
+def _look(source: BagSource, weights: Floats) -> _Seen:
     return _Seen(*source.concatenate(_ranked, weights))
 
 
-def _scores(chunk: Chunk, weights: NDArray[np.float64]) -> NDArray[Any]:
+def _scores(chunk: Chunk, weights: Floats) -> NDArray[Any]:
     return np.asarray(chunk.instances @ weights.T.astype(chunk.instances.dtype))
 
 
 def _ranked(
-    chunk: Chunk, weights: NDArray[np.float64], labels: NDArray[np.int16] | None = None
-) -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.float64]]:
+    chunk: Chunk, weights: Floats, labels: NDArray[np.int16] | None = None
+) -> tuple[NDArray[np.int16], NDArray[np.int16], Floats]:
     """Return the best cluster, or the given one, the best of the others, and the lead of it."""
     scores = _scores(chunk, weights)
     each = np.arange(len(scores))
@@ -258,12 +259,8 @@ def _ranked(
 
 
 def _cut_sums(
-    chunk: Chunk,
-    gains: NDArray[np.int16],
-    losses: NDArray[np.int16],
-    inside: NDArray[np.bool_],
-    k: int,
-) -> NDArray[np.float64]:
+    chunk: Chunk, gains: NDArray[np.int16], losses: NDArray[np.int16], inside: Booleans, k: int
+) -> Floats:
     """Add instances to their own cluster's sum, and take them off their rival's."""
     rows = np.flatnonzero(inside[chunk.rows])
     return _signed_sums(chunk, rows, gains[chunk.rows][rows], losses[chunk.rows][rows], k)
@@ -275,7 +272,7 @@ def _signed_sums(
     gains: NDArray[np.integer],
     losses: NDArray[np.integer],
     n_sums: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Add rows of a chunk to some sums and take them off others, in double precision."""
     instances = chunk.instances
     if not len(rows):
@@ -300,9 +297,7 @@ class _Walk:
     the best cluster at the current point. So planes move along, by the instances that change.
     """
 
-    def __init__(
-        self, source: BagSource, start: NDArray[np.float64], C: float, side: Balance | None
-    ) -> None:
+    def __init__(self, source: BagSource, start: Floats, C: float, side: Balance | None) -> None:
         self._source, self._C, self._side, self._shape = source, C, side, start.shape
         self._n = source.bags.n_instances
         self._program = CutProgram(start.size, C, side)
@@ -312,7 +307,7 @@ class _Walk:
         self.best, self.best_labels, self.objective = start, self.seen.labels, inf
         self.n_steps = 0
 
-    def add_cut(self, inside: NDArray[np.bool_]) -> None:
+    def add_cut(self, inside: Booleans) -> None:
         """Add the plane of some instances, against their rivals at this point."""
         seen, k = self.seen, self._shape[0]
         added = self._source.reduce(_cut_sums, seen.labels, seen.rivals, inside, k).reshape(1, -1)
@@ -336,7 +331,7 @@ class _Walk:
             before = value
         return violation
 
-    def _move(self, w: NDArray[np.float64]) -> None:
+    def _move(self, w: Floats) -> None:
         weights = w.reshape(self._shape)
         pieces: list[list[NDArray[Any]]] = [[], [], []]
         outside = np.zeros(len(self._sums), np.int64)
@@ -353,7 +348,7 @@ class _Walk:
         if value < self.objective:
             self.best, self.best_labels, self.objective = weights, self.seen.labels, value
 
-    def _slopes(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _slopes(self, sums: Floats) -> Floats:
         slopes = sums / -self._n
         if self._side is None:
             return slopes
@@ -361,10 +356,7 @@ class _Walk:
 
 
 def _moved(
-    chunk: Chunk,
-    weights: NDArray[np.float64],
-    before: NDArray[np.int16],
-    rivals: NDArray[np.int16],
+    chunk: Chunk, weights: Floats, before: NDArray[np.int16], rivals: NDArray[np.int16]
 ) -> tuple[NDArray[Any], ...]:
     """Rank the clusters, and say what planes gain by instances with another best cluster.
 
@@ -393,13 +385,13 @@ class _FixedClusters:
     ) -> None:
         self._source, self._labels, self._k, self._side = source, labels, k, side
 
-    def loss(self, w: NDArray[np.float64]) -> Cut:
+    def loss(self, w: Floats) -> Cut:
         """Return the mean loss and its plane."""
         weights = w.reshape(self._k, -1)
         seen = _Seen(*self._source.concatenate(_ranked, weights, self._labels))
         return self.cut(seen, seen.margin < 1.0)
 
-    def cut(self, seen: _Seen, inside: NDArray[np.bool_]) -> Cut:
+    def cut(self, seen: _Seen, inside: Booleans) -> Cut:
         """Return the plane of some instances, each against its rival."""
         sums = self._source.reduce(_cut_sums, self._labels, seen.rivals, inside, self._k)
         slope = sums.ravel() / -len(inside)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from bagwise._arrays import Booleans, Floats
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.solvers.svm._primal_newton import solve_definite
 
@@ -34,9 +34,9 @@ class Classifiers:
         is exact.
     """
 
-    weights: NDArray[np.float64]
-    decision: NDArray[np.float64]
-    pull: NDArray[np.float64]
+    weights: Floats
+    decision: Floats
+    pull: Floats
     value: float
     n_iter: int
     residual: float
@@ -47,12 +47,12 @@ class Classifiers:
         return self.residual <= _EXACT
 
     @property
-    def coef(self) -> NDArray[np.float64]:
+    def coef(self) -> Floats:
         """The coefficients of the columns."""
         return self.weights[:, :-1]
 
     @property
-    def intercept(self) -> NDArray[np.float64]:
+    def intercept(self) -> Floats:
         """The constants."""
         return self.weights[:, -1]
 
@@ -76,12 +76,7 @@ class SquaredHinges:
     """
 
     def __init__(
-        self,
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
-        *,
-        max_iter: int = 100,
-        n_threads: int | None = None,
+        self, sign: Floats, cost: Floats, *, max_iter: int = 100, n_threads: int | None = None
     ) -> None:
         self._signs = np.ascontiguousarray(sign.T)
         self._costs = np.ascontiguousarray(cost.T)
@@ -93,10 +88,7 @@ class SquaredHinges:
         self.ceiling = float((4.0 * both * shares * (1.0 - shares)).sum())
 
     def solve(
-        self,
-        columns: NDArray[np.float64],
-        quadratic: NDArray[np.float64],
-        start: Classifiers | None = None,
+        self, columns: Floats, quadratic: Floats, start: Classifiers | None = None
     ) -> Classifiers:
         """Return the minimiser for these columns and this quadratic form."""
         n, m = columns.shape
@@ -125,21 +117,16 @@ class SquaredHinges:
 
 @dataclass(frozen=True)
 class _Minimum:
-    w: NDArray[np.float64]
-    f: NDArray[np.float64]
-    pull: NDArray[np.float64]
+    w: Floats
+    f: Floats
+    pull: Floats
     value: float
     n_iter: int
     residual: float
 
 
 def _minimize(
-    A: NDArray[np.float64],
-    R: NDArray[np.float64],
-    sign: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    inside: NDArray[np.bool_],
-    max_iter: int,
+    A: Floats, R: Floats, sign: Floats, cost: Floats, inside: Booleans, max_iter: int
 ) -> _Minimum:
     """Minimise for one output, given which rows are expected to fall short of their margin.
 
@@ -187,9 +174,7 @@ def _minimize(
     return _Minimum(w, f, target * shortfall, value, n_iter, gain)
 
 
-def _products(
-    A: NDArray[np.float64], root: NDArray[np.float64], which: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _products(A: Floats, root: Floats, which: Booleans) -> Floats:
     """Return the products of some rows, each times its coefficient, with one another."""
     index = which.nonzero()[0]
     rows = A[index]
@@ -197,26 +182,18 @@ def _products(
     return rows.T @ rows
 
 
-def _solved(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solved(hessian: Floats, right: Floats) -> Floats:
     _, solved, info = lapack.dposv(hessian, right, lower=1)
     return solved if info == 0 else solve_definite(hessian.copy(), right)
 
 
-def _value(
-    R: NDArray[np.float64],
-    sign: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    w: NDArray[np.float64],
-    f: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], float]:
+def _value(R: Floats, sign: Floats, cost: Floats, w: Floats, f: Floats) -> tuple[Floats, float]:
     """Return by how much each row falls short of its margin, and the objective."""
     shortfall = np.maximum(1.0 - sign * f, 0.0)
     return shortfall, 0.5 * float(w @ (R @ w)) + float(cost @ (shortfall * shortfall))
 
 
-def _constant(
-    A: NDArray[np.float64], sign: NDArray[np.float64], used: NDArray[np.bool_]
-) -> _Minimum:
+def _constant(A: Floats, sign: Floats, used: Booleans) -> _Minimum:
     """Return the minimum where all rows that count have one sign: a constant, without loss."""
     w = np.zeros(A.shape[1])
     w[-1] = sign[used][0] if used.any() else 0.0
@@ -224,13 +201,13 @@ def _constant(
 
 
 def _search(
-    R: NDArray[np.float64],
-    sign: NDArray[np.float64],
-    double: NDArray[np.float64],
-    w: NDArray[np.float64],
-    f: NDArray[np.float64],
-    dw: NDArray[np.float64],
-    df: NDArray[np.float64],
+    R: Floats,
+    sign: Floats,
+    double: Floats,
+    w: Floats,
+    f: Floats,
+    dw: Floats,
+    df: Floats,
     slope: float,
 ) -> float:
     """Return the step at which the objective is least along a direction, or nearly so."""

@@ -12,14 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.kernels import InstanceKernel, self_gradient
-from bagwise.solvers._checks import (
-    check_at_least,
-    check_limits,
-    check_positive,
-    checked_array,
-)
+from bagwise.solvers._checks import check_at_least, check_limits, check_positive, checked_array
 from bagwise.solvers._lbfgs import StoppingRule, minimize_lbfgs
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.expansion._classifiers import Classifiers, SquaredHinges
@@ -28,7 +24,7 @@ _JITTER = 1e-8  # added to the kernel between vectors, in units of its mean diag
 _LEAST_UNIT = 1e-6  # changes are compared with at least this part of what constants cost
 _MOST_TRIALS = 10  # steps that steepest descent tries along one gradient
 
-Array = NDArray[np.float64]
+Array = Floats
 
 
 class MeansSource(Protocol):
@@ -255,12 +251,12 @@ class _Objective:
         diagonal = source.kernel.diagonal(np.asarray(Z0, np.float64))
         self.jitter = _JITTER * (float(np.mean(diagonal)) or 1.0)
 
-    def values(self, X: Array, starts: NDArray[np.int64]) -> Array:
+    def values(self, X: Array, starts: Integers) -> Array:
         """Return the value at a point, as an array."""
         self.trial = self.evaluate(X.reshape(self.shape), self.point)
         return np.array([self.trial.value])
 
-    def gradients(self, starts: NDArray[np.int64]) -> Array:
+    def gradients(self, starts: Integers) -> Array:
         """Return the derivative at the point that `values` saw, to which the descent goes."""
         self.point = self.trial
         return self.gradient(self.point).reshape(1, -1)

@@ -6,19 +6,15 @@ begin and end in the middle of a bag. ``bag`` is the bag of its first row.
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import compiled
 
 
 @compiled
 def add_bag_sums(
-    block: NDArray[Any],
-    first: int,
-    bag: int,
-    offsets: NDArray[np.int64],
-    total: NDArray[np.float64],
+    block: NDArray[Any], first: int, bag: int, offsets: Integers, total: Floats
 ) -> None:
     """Add the rows of a block to the row of their bag, in double precision."""
     for i in range(block.shape[0]):
@@ -34,9 +30,9 @@ def weigh_rows(
     block: NDArray[Any],
     first: int,
     bag: int,
-    offsets: NDArray[np.int64],
+    offsets: Integers,
     factor: NDArray[Any],
-    total: NDArray[np.float64],
+    total: Floats,
 ) -> None:
     """Multiply each row of a block by the coefficients of its bag, and add up its columns."""
     for i in range(block.shape[0]):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, parse_bytes
 from bagwise.kernels import (
@@ -29,7 +30,7 @@ class _Piece:
     norms: NDArray[Any]
     first: int
     bag: int
-    offsets: NDArray[np.int64]
+    offsets: Integers
 
 
 class KernelMeans:
@@ -87,15 +88,15 @@ class KernelMeans:
 
     # ------------------------------------------------------------------------------ questions
 
-    def cast(self, Z: NDArray[np.float64]) -> NDArray[Any]:
+    def cast(self, Z: Floats) -> NDArray[Any]:
         """Return vectors in the precision of the instances: those that are really used."""
         return np.ascontiguousarray(Z, self.dtype)
 
-    def gram(self, Z: NDArray[Any]) -> NDArray[np.float64]:
+    def gram(self, Z: NDArray[Any]) -> Floats:
         """Return the kernel between the vectors, in double precision."""
         return self.kernel.gram(Z.astype(np.float64), n_threads=1)
 
-    def means(self, Z: NDArray[Any]) -> NDArray[np.float64]:
+    def means(self, Z: NDArray[Any]) -> Floats:
         """Return the mean kernel of each bag with each of the vectors, (n_bags, n_vectors)."""
         out = np.zeros((self.n_bags, self.n_vectors))
         right = self.kernel.norms(Z, self.dtype)
@@ -115,7 +116,7 @@ class KernelMeans:
         out /= self._sizes
         return out
 
-    def gradient(self, Z: NDArray[Any], V: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, Z: NDArray[Any], V: Floats) -> Floats:
         """Return the derivative of ``(V * means(Z)).sum()`` with respect to ``Z``.
 
         It saves a product if the last call of `means` was with the same array ``Z`` and the kernel
@@ -129,9 +130,7 @@ class KernelMeans:
         slopes = slope_kernel(self.kernel)
         is_known = known and slopes is self.kernel
 
-        def gather(
-            chunk: Chunk, pieces: Iterator[_Piece]
-        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def gather(chunk: Chunk, pieces: Iterator[_Piece]) -> tuple[Floats, Floats]:
             from bagwise.solvers.expansion._expansion_kernels import weigh_rows
 
             products = np.zeros((self.n_vectors, self.n_features))

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map, single_blas_thread
 from bagwise.kernels import InstanceKernel, check_differentiable, gradient_sum, self_gradient
 from bagwise.solvers._checks import check_at_least, check_tol, checked_array
@@ -44,12 +45,12 @@ class ReducedSetResult(Result):
         Squared norm of the expansion of each output.
     """
 
-    coef: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    squared_norms: NDArray[np.float64]
+    coef: Floats
+    errors: Floats
+    squared_norms: Floats
 
     @property
-    def relative_errors(self) -> NDArray[np.float64]:
+    def relative_errors(self) -> Floats:
         """The errors in units of the squared norms; 0 for an expansion that is 0."""
         norms = self.squared_norms
         return np.divide(self.errors, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -133,9 +134,7 @@ def reduce_expansion(
     )
 
 
-def _distinct(
-    X: Any, coef: NDArray[np.float64]
-) -> tuple[NDArray[np.float64] | Any, NDArray[np.float64]]:
+def _distinct(X: Any, coef: Floats) -> tuple[Floats | Any, Floats]:
     """Return the distinct rows that have coefficients, in double precision, and the sums of these.
 
     The values of rows decide on their order, so that the order in which they came means nothing.
@@ -161,18 +160,16 @@ def _distinct(
     return rows[first], np.add.reduceat(coef[:, order], first, axis=1)
 
 
-def _dense(rows: Any) -> NDArray[np.float64]:
+def _dense(rows: Any) -> Floats:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float64)
 
 
-def _unchanged(kernel: InstanceKernel, rows: Any, coef: NDArray[np.float64]) -> dict[str, Any]:
+def _unchanged(kernel: InstanceKernel, rows: Any, coef: Floats) -> dict[str, Any]:
     norms = _squared_norms(coef, kernel.expand(rows, rows, coef))
     return _ended(_dense(rows), coef, np.zeros(len(coef)), norms)
 
 
-def _principal(
-    kernel: InstanceKernel, rows: Any, coef: NDArray[np.float64], n_vectors: int
-) -> dict[str, Any]:
+def _principal(kernel: InstanceKernel, rows: Any, coef: Floats, n_vectors: int) -> dict[str, Any]:
     """Reduce expansions that are vectors of features, or of directions with the cosine."""
     if kernel.name == "cosine":
         lengths = np.sqrt(InstanceKernel("linear").diagonal(rows))
@@ -189,11 +186,7 @@ def _principal(
 
 
 def _ended(
-    vectors: NDArray[np.float64],
-    coef: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    norms: NDArray[np.float64],
-    **parts: Any,
+    vectors: Floats, coef: Floats, errors: Floats, norms: Floats, **parts: Any
 ) -> dict[str, Any]:
     """Return the parts of a result, of an optimum unless others are said."""
     best: dict[str, Any] = {
@@ -210,14 +203,14 @@ def _ended(
     }  # fmt: skip
 
 
-def _squared_norms(coef: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _squared_norms(coef: Floats, values: Floats) -> Floats:
     return np.asarray(np.maximum(np.einsum("cj,jc->c", coef, values), 0.0))
 
 
 class _Expansion:
     """What is to be approximated: the functions ``sum_j coef[c, j] k(rows_j, .)``."""
 
-    def __init__(self, kernel: InstanceKernel, rows: Any, coef: NDArray[np.float64]) -> None:
+    def __init__(self, kernel: InstanceKernel, rows: Any, coef: Floats) -> None:
         self.kernel, self.rows, self.coef = kernel, rows, coef
         self.values = kernel.expand(rows, rows, coef)
         self.diagonal = np.asarray(kernel.diagonal(rows), np.float64)
@@ -230,22 +223,16 @@ class _Expansion:
         terms = np.abs(self.coef) @ np.sqrt(np.maximum(self.diagonal, 0.0))
         return bool((self.norms <= _CANCELLED * terms**2).all())
 
-    def block(
-        self, Z: NDArray[np.float64], out: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def block(self, Z: Floats, out: Floats | None = None) -> Floats:
         """Return the kernel between rows and vectors."""
         n_threads = 1 if self.rows.shape[0] * len(Z) <= _SMALL else None
         return self.kernel.gram(self.rows, Z, out=out, n_threads=n_threads)
 
-    def between(
-        self, Z: NDArray[np.float64], others: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def between(self, Z: Floats, others: Floats | None = None) -> Floats:
         """Return the kernel between few vectors."""
         return self.kernel.gram(Z, others, n_threads=1)
 
-    def value_and_gradient(
-        self, Z: NDArray[np.float64], block: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64]]:
+    def value_and_gradient(self, Z: Floats, block: Floats) -> tuple[float, Floats]:
         """Return the objective with the best coefficients, and its derivative by the vectors.
 
         The coefficients solve a linear system, so that their own derivatives do not count.
@@ -256,7 +243,7 @@ class _Expansion:
         factors, _ = solve_shifted(gram, inner)
         gradient = self_gradient(self.kernel, Z, factors.T, gram)
 
-        def part(rows: slice) -> NDArray[np.float64]:
+        def part(rows: slice) -> Floats:
             weights = self.coef[:, rows].T @ factors.T
             return gradient_sum(self.kernel, self.rows[rows], Z, weights, block[rows], weights)
 
@@ -266,18 +253,14 @@ class _Expansion:
             gradient -= term
         return self.total - float(np.vdot(inner, factors)), 2.0 * gradient
 
-    def errors(
-        self, block: NDArray[np.float64], gram: NDArray[np.float64], factors: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def errors(self, block: Floats, gram: Floats, factors: Floats) -> Floats:
         """Return the squared distance of each output from its approximation."""
         cross = np.einsum("kc,ck->c", factors, self.coef @ block)
         own = np.einsum("kc,kc->c", factors, gram @ factors)
         return np.asarray(np.maximum(self.norms - 2.0 * cross + own, 0.0))
 
 
-def solve_shifted(
-    gram: NDArray[np.float64], inner: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def solve_shifted(gram: Floats, inner: Floats) -> tuple[Floats, float]:
     """Solve a linear system whose matrix may be singular: vectors may coincide.
 
     A small multiple of the identity is added, and returned: the solution minimises the objective
@@ -295,7 +278,7 @@ def solve_shifted(
     return lapack.dpotrs(factor, inner, lower=1)[0], shift
 
 
-def _shifted(gram: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
+def _shifted(gram: Floats, shift: float) -> Floats:
     out = gram.copy()
     out.flat[:: len(gram) + 1] += shift
     return out
@@ -326,9 +309,7 @@ def _reduced(
 # ---------------------------------------------------------------------------- one by one
 
 
-def _greedy(
-    expansion: _Expansion, n_vectors: int, n_starts: int
-) -> tuple[NDArray[np.float64], list[float]]:
+def _greedy(expansion: _Expansion, n_vectors: int, n_starts: int) -> tuple[Floats, list[float]]:
     """Add vectors one by one, each where it lowers the objective most; return the objectives."""
     n, n_features = expansion.rows.shape
     Z = np.empty((n_vectors, n_features))
@@ -355,9 +336,7 @@ def _greedy(
     return Z, history
 
 
-def _starts(
-    expansion: _Expansion, values: NDArray[np.float64], n_starts: int
-) -> NDArray[np.float64]:
+def _starts(expansion: _Expansion, values: Floats, n_starts: int) -> Floats:
     """Return the instances where the rest is largest, each far from those before it."""
     diagonal = expansion.diagonal
     gain = np.zeros(len(values))
@@ -376,16 +355,10 @@ def _starts(
 class _Rest:
     """What vectors with their best coefficients leave of an expansion: a function of a place."""
 
-    def __init__(
-        self,
-        expansion: _Expansion,
-        Z: NDArray[np.float64],
-        factors: NDArray[np.float64],
-        gram: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, expansion: _Expansion, Z: Floats, factors: Floats, gram: Floats) -> None:
         self.expansion, self.Z, self.factors, self.gram = expansion, Z, factors, gram
 
-    def gains(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gains(self, places: Floats) -> Floats:
         """Return by how much one more vector at each place would lower the objective."""
         rest = self.expansion.coef @ self.expansion.block(places)
         norm = np.asarray(self.expansion.kernel.diagonal(places), np.float64)
@@ -399,7 +372,7 @@ class _Rest:
         np.divide(np.square(rest).sum(axis=0), left, out=gains, where=left > 0)
         return gains
 
-    def climb(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    def climb(self, places: Floats) -> Floats:
         r"""Move places towards maxima of the sum of squares of a Gaussian expansion's rest.
 
         The step of the fixed-point iteration is the gradient divided by the sum of squares. It
@@ -425,9 +398,7 @@ class _Rest:
             active = active[~small]
         return places
 
-    def _squares(
-        self, places: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _squares(self, places: Floats) -> tuple[Floats, Floats]:
         """Return the sum of squares over outputs at places, and half its gradient there."""
         expansion, kernel = self.expansion, self.expansion.kernel
         block = expansion.block(places)
@@ -441,9 +412,7 @@ class _Rest:
 # ---------------------------------------------------------------------------- all together
 
 
-def _refined(
-    expansion: _Expansion, start: NDArray[np.float64], tol: float, max_iter: int
-) -> Result:
+def _refined(expansion: _Expansion, start: Floats, tol: float, max_iter: int) -> Result:
     """Move all vectors by L-BFGS on the objective with the coefficients eliminated."""
     kernel, total = expansion.kernel, expansion.total
     # Steps are counted in the length over which the kernel changes, errors in squared norms.
@@ -464,9 +433,9 @@ class _Moved:
         self.block = np.empty((expansion.rows.shape[0], shape[0]))  # working memory
         self.slope = np.empty(0)
 
-    def values(self, X: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def values(self, X: Floats, starts: Integers) -> Floats:
         value, self.slope = self.expansion.value_and_gradient(X.reshape(self.shape), self.block)
         return np.array([value])
 
-    def gradients(self, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def gradients(self, starts: Integers) -> Floats:
         return self.slope.reshape(1, -1)

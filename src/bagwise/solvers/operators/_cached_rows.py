@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._row_operator import RowOperator
 
 
@@ -25,7 +26,7 @@ class CachedRows(RowOperator):
     def __init__(self, source: RowOperator, max_bytes: float) -> None:
         self._source, self._max_bytes = source, max_bytes
         self._n = source.n
-        self._columns: NDArray[np.int64] | None = None
+        self._columns: Integers | None = None
         self._memory = np.empty(
             min(self._n**2, int(max_bytes // source.dtype.itemsize)), source.dtype
         )
@@ -42,7 +43,7 @@ class CachedRows(RowOperator):
         """Precision of the inner products."""
         return self._source.dtype
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return self._source.diagonal()
 
@@ -58,7 +59,7 @@ class CachedRows(RowOperator):
         self._owner = np.full(capacity, -1)  # of each slot
         self._used = np.zeros(capacity, np.int64)  # when each slot was, by the clock
 
-    def narrow(self, columns: NDArray[np.int64] | None) -> None:
+    def narrow(self, columns: Integers | None) -> None:
         """Keep rows over these columns from now on; ``None`` means all.
 
         Rows in the cache stay if they hold these columns.
@@ -76,7 +77,7 @@ class CachedRows(RowOperator):
         self._owner[: len(kept)], self._used[: len(kept)] = owner[kept], used[kept]
         self._slot[owner[kept]] = np.arange(len(kept))
 
-    def _places(self, columns: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    def _places(self, columns: Integers | None) -> Integers | None:
         """Return where the columns are in a row of the cache, or None if some are not there."""
         if self._columns is None:
             return np.arange(self._n) if columns is None else columns
@@ -87,20 +88,17 @@ class CachedRows(RowOperator):
             return None
         return places if np.array_equal(self._columns[places], columns) else None
 
-    def _is_kept(self, columns: NDArray[np.int64] | None) -> bool:
+    def _is_kept(self, columns: Integers | None) -> bool:
         if columns is None or self._columns is None:
             return columns is self._columns
         return columns is self._columns or np.array_equal(columns, self._columns)
 
-    def effort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return self._source.effort(rows)
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         whole = self._is_kept(columns)
@@ -126,7 +124,7 @@ class CachedRows(RowOperator):
             self._keep(rows, out)
         return out
 
-    def _keep(self, rows: NDArray[np.int64], block: NDArray[Any]) -> None:
+    def _keep(self, rows: Integers, block: NDArray[Any]) -> None:
         self._clock += 1
         slot = self._slot[rows]
         self._used[slot[slot >= 0]] = self._clock

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import short_slices
 from bagwise.solvers._checks import checked_gram
 from bagwise.solvers.operators._row_operator import RowOperator
@@ -41,15 +42,12 @@ class DenseGram(RowOperator):
         """The matrix."""
         return self._gram
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return self._gram.diagonal().astype(np.float64)
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         from bagwise.solvers.operators._gram_kernels import gather
@@ -62,12 +60,7 @@ class DenseGram(RowOperator):
             gather(self._gram, rows[piece], columns, out[piece])
         return out
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows, added up in double precision."""
         from bagwise.solvers.operators._gram_kernels import add_rows
 
@@ -78,7 +71,7 @@ class DenseGram(RowOperator):
             add_rows(self._gram, rows[piece], coef[piece], out)
         return out if columns is None else out[columns]
 
-    def repeated(self, rows: NDArray[np.int64]) -> "DenseGram":
+    def repeated(self, rows: Integers) -> "DenseGram":
         """Return all rows, and some of them once more at the end: a matrix in memory too."""
         n, m = self.n, len(rows)
         border = self._gram[rows]

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._row_operator import RowOperator
 
 
@@ -23,13 +24,13 @@ class FeatureOperator(Protocol):
     def d(self) -> int:
         """Number of features."""
 
-    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+    def columns(self, index: Integers) -> NDArray[Any]:
         """Return some features of all rows, as a dense array of shape (n, len(index))."""
 
-    def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def combine(self, coef: Floats) -> Floats:
         """Return the sum of the rows, each times its coefficient; few may differ from 0."""
 
-    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, weights: Floats) -> Floats:
         """Return the inner product of each row with weights of the features."""
 
 
@@ -55,11 +56,11 @@ class EmpiricalMap:
         """Number of features: as many as rows."""
         return self.rows.n
 
-    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+    def columns(self, index: Integers) -> NDArray[Any]:
         """Return some features of all rows."""
         return self.rows.block(index).T
 
-    def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def combine(self, coef: Floats) -> Floats:
         """Return the sum of the rows, each times its coefficient."""
         used = np.flatnonzero(coef)
         return self.rows.products(used, coef[used])

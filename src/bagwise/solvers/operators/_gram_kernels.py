@@ -2,19 +2,14 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
-def add_rows(
-    matrix: NDArray[Any],
-    rows: NDArray[np.int64],
-    coef: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def add_rows(matrix: NDArray[Any], rows: Integers, coef: Floats, out: Floats) -> None:
     """Add ``coef @ matrix[rows]`` in double precision."""
     n, m = out.shape[0], rows.shape[0]
     whole = m - m % 4
@@ -30,9 +25,7 @@ def add_rows(
 
 
 @compiled
-def gather(
-    matrix: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64], out: NDArray[Any]
-) -> None:
+def gather(matrix: NDArray[Any], rows: Integers, columns: Integers, out: NDArray[Any]) -> None:
     """Write ``matrix[rows][:, columns]``."""
     for r in range(rows.shape[0]):
         source, destination = matrix[rows[r]], out[r]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_rows
 from bagwise.kernels import InstanceKernel, set_self
 from bagwise.solvers.operators._row_operator import RowOperator, written
@@ -35,13 +36,13 @@ class KernelRows(RowOperator):
 
     kernel: InstanceKernel
     X: Any
-    offsets: NDArray[np.int64]
-    points: NDArray[np.int64]
+    offsets: Integers
+    points: Integers
     is_double: bool = False
 
     @classmethod
     def of(
-        cls, kernel: InstanceKernel, X: Any, offsets: NDArray[np.int64], *, means: bool = False
+        cls, kernel: InstanceKernel, X: Any, offsets: Integers, *, means: bool = False
     ) -> "KernelRows":
         """Return all instances, and the kernel means of the bags if asked for."""
         n_bags = len(offsets) - 1 if means else 0
@@ -58,17 +59,17 @@ class KernelRows(RowOperator):
         is_single = self.X.dtype == np.float32 and not self.is_double
         return np.dtype(np.float32 if is_single else np.float64)
 
-    def take(self, rows: NDArray[np.int64]) -> "KernelRows":
+    def take(self, rows: Integers) -> "KernelRows":
         """Return some of the rows."""
         return replace(self, points=self.points[rows])
 
-    def effort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def effort(self, rows: Integers) -> Integers:
         """Return how many instances are behind each row."""
         n, sizes = self.X.shape[0], np.diff(self.offsets)
         points = self.points[rows]
         return np.where(points < n, 1, sizes[np.maximum(points - n, 0)])
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         n = self.X.shape[0]
         out = np.empty(self.n)
@@ -81,10 +82,7 @@ class KernelRows(RowOperator):
         return out.astype(self.dtype).astype(np.float64)
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         left_rows, left_bounds = self._instances(self.points[rows])
@@ -98,12 +96,7 @@ class KernelRows(RowOperator):
             values = _means(values.T, left_bounds).T
         return written(values.astype(self.dtype, copy=False), out)
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         right, bounds = self._instances(self.points if columns is None else self.points[columns])
         left, left_bounds = self._instances(self.points[rows])
@@ -114,9 +107,7 @@ class KernelRows(RowOperator):
         values = self.kernel.expand(self.X[right], some, coef[None])[:, 0]
         return values if bounds is None else _means(values[None], bounds)[0]
 
-    def _instances(
-        self, points: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | None]:
+    def _instances(self, points: Integers) -> tuple[Integers | slice, Integers | None]:
         """Return the instances behind points, and where those of each point begin."""
         n = self.X.shape[0]
         if len(points) == n and np.array_equal(points, np.arange(n)):
@@ -131,8 +122,8 @@ class KernelRows(RowOperator):
         return segment_rows(starts, starts + lengths), bounds
 
 
-def _means(block: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+def _means(block: NDArray[Any], bounds: Integers) -> Floats:
     """Return means of a block over ranges of its columns."""
-    sums: NDArray[np.float64] = np.add.reduceat(block, bounds[:-1], axis=1, dtype=np.float64)
+    sums: Floats = np.add.reduceat(block, bounds[:-1], axis=1, dtype=np.float64)
     sums /= np.diff(bounds)
     return sums

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
 
 _STRIP_ENTRIES = 1 << 21  # inner products that are looked at in one go
@@ -34,15 +35,12 @@ class RowOperator(ABC):
         """Precision of the inner products: single or double."""
 
     @abstractmethod
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
 
     @abstractmethod
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with others; ``None`` means all.
 
@@ -55,12 +53,7 @@ class RowOperator(ABC):
         """The whole Gram matrix if it lies in memory, for compiled loops that only read it."""
         return None
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of ``sum_r coef[r] rows[r]`` with some rows, or with all."""
         from bagwise.solvers.operators._gram_kernels import add_rows
 
@@ -70,32 +63,32 @@ class RowOperator(ABC):
             add_rows(block, np.arange(len(block)), coef[piece], out)
         return out
 
-    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, rows: Integers, coef: Floats) -> Floats:
         """Return ``sum_r coef[r] rows[r]`` itself; empty where it cannot be written down."""
         return np.empty(0)
 
-    def features(self, rows: NDArray[np.int64]) -> Any:
+    def features(self, rows: Integers) -> Any:
         """Return some rows as a dense or CSR matrix; None where they have no features."""
         return None
 
-    def take(self, rows: NDArray[np.int64]) -> "RowOperator":
+    def take(self, rows: Integers) -> "RowOperator":
         """Return some of the rows, in any order, without a copy."""
         from bagwise.solvers.operators._views import SelectedRows
 
         return SelectedRows(self, rows)
 
-    def repeated(self, rows: NDArray[np.int64]) -> "RowOperator":
+    def repeated(self, rows: Integers) -> "RowOperator":
         """Return all rows, and some of them once more at the end."""
         return self.take(np.concatenate([np.arange(self.n), rows]))
 
-    def narrow(self, columns: NDArray[np.int64] | None) -> None:  # noqa: B027
+    def narrow(self, columns: Integers | None) -> None:  # noqa: B027
         """Expect requests for these columns from now on (``None``: all); a hint for caches."""
 
-    def effort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return np.ones(len(rows), np.int64)
 
-    def strips(self, rows: NDArray[np.int64], width: int) -> Iterator[slice]:
+    def strips(self, rows: Integers, width: int) -> Iterator[slice]:
         """Cut rows into pieces whose products with ``width`` others take little memory and time."""
         taken = np.cumsum(self.effort(rows)) * max(1, width)
         cuts = np.flatnonzero(np.diff(taken // _STRIP_ENTRIES)) + 1

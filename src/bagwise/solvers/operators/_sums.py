@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
@@ -42,16 +43,13 @@ class SumRows(RowOperator):
         """Precision of the inner products: sums are in double precision."""
         return np.dtype(np.float64)
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         pieces = np.array_split(np.arange(self.n), -(-self.n // _FEW))
         return np.concatenate([self.block(few, few).diagonal() for few in pieces])
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         columns = np.arange(self.n) if columns is None else columns
@@ -69,31 +67,24 @@ class SumRows(RowOperator):
             values = (right @ (left @ self._inner(used, others)).T).T
         return written(values, out)
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         products = self._source.products(*self._summed(rows, coef))
         matrix = self._matrix if columns is None else self._matrix[columns]
-        out: NDArray[np.float64] = matrix @ products
+        out: Floats = matrix @ products
         return out
 
-    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, rows: Integers, coef: Floats) -> Floats:
         """Return a sum of rows itself, if it can be written down."""
         return self._source.weights(*self._summed(rows, coef))
 
-    def _summed(
-        self, rows: NDArray[np.int64], coef: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _summed(self, rows: Integers, coef: Floats) -> tuple[Integers, Floats]:
         """Return a sum of rows as one of the rows behind them: which, and their coefficients."""
         total = self._matrix[rows].T @ coef
         used = np.flatnonzero(total)
         return used, total[used]
 
-    def _inner(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _inner(self, rows: Integers, columns: Integers) -> Floats:
         if not isinstance(self._source, CachedRows):
             return self._source.block(rows, columns).astype(np.float64, copy=False)
         # Whole rows, though some columns would do: they stay in the cache for `products`.
@@ -135,43 +126,35 @@ class StackedRows(RowOperator):
         """Precision of the inner products."""
         return np.dtype(np.float64)
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return np.concatenate([part.diagonal() for part in self._parts])
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         columns = np.arange(self.n) if columns is None else columns
         return written(cross_products(self.features(rows), self.features(columns)), out)
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         weights = self.weights(rows, coef)
         if columns is not None:
             return FeatureRows(self.features(columns)).dot(weights)
         return np.concatenate([part.dot(weights) for part in self._parts])
 
-    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, rows: Integers, coef: Floats) -> Floats:
         """Return a sum of rows itself."""
         number = self._numbers(rows)
         sums = [
             part.weights(rows[number == k] - self._bounds[k], coef[number == k])
             for k, part in enumerate(self._parts)
         ]
-        total: NDArray[np.float64] = np.add.reduce(sums)
+        total: Floats = np.add.reduce(sums)
         return total
 
-    def features(self, rows: NDArray[np.int64]) -> Any:
+    def features(self, rows: Integers) -> Any:
         """Return some rows as a matrix."""
         number = self._numbers(rows)
         blocks = [
@@ -181,12 +164,12 @@ class StackedRows(RowOperator):
         order = np.argsort(number, kind="stable")
         return matrix[np.argsort(order)]
 
-    def _numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _numbers(self, rows: Integers) -> Integers:
         """Return which part each row lies in."""
         return np.searchsorted(self._bounds, rows, side="right") - 1
 
 
-def _compact(matrix: Any) -> tuple[NDArray[np.int64], Any]:
+def _compact(matrix: Any) -> tuple[Integers, Any]:
     """Return the columns that are not empty, and the matrix without the others."""
     used, place = np.unique(matrix.indices, return_inverse=True)
     shape = (matrix.shape[0], len(used))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._row_operator import RowOperator
 
 
@@ -22,7 +23,7 @@ class SelectedRows(RowOperator):
     """
 
     source: RowOperator
-    index: NDArray[np.int64]
+    index: Integers
 
     @property
     def n(self) -> int:
@@ -34,41 +35,33 @@ class SelectedRows(RowOperator):
         """Precision of the inner products."""
         return self.source.dtype
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return self.source.diagonal()[self.index]
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         return self.source.block(self.index[rows], self._inside(columns), out)
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         return self.source.products(self.index[rows], coef, self._inside(columns))
 
-    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, rows: Integers, coef: Floats) -> Floats:
         """Return a sum of rows itself, if it can be written down."""
         return self.source.weights(self.index[rows], coef)
 
-    def take(self, rows: NDArray[np.int64]) -> "SelectedRows":
+    def take(self, rows: Integers) -> "SelectedRows":
         """Return some of the rows."""
         return SelectedRows(self.source, self.index[rows])
 
-    def effort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return self.source.effort(self.index[rows])
 
-    def _inside(self, columns: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def _inside(self, columns: Integers | None) -> Integers:
         return self.index if columns is None else self.index[columns]
 
 
@@ -99,36 +92,28 @@ class ShiftedRows(RowOperator):
         """Precision of the inner products."""
         return self.source.dtype
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return self.source.diagonal() + self.constant
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         out = self.source.block(rows, columns, out)
         out += self.constant
         return out
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         products = self.source.products(rows, coef, columns)
         products += self.constant * coef.sum()
         return products
 
-    def take(self, rows: NDArray[np.int64]) -> "ShiftedRows":
+    def take(self, rows: Integers) -> "ShiftedRows":
         """Return some of the rows."""
         return ShiftedRows(self.source.take(rows), self.constant)
 
-    def effort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return self.source.effort(rows)

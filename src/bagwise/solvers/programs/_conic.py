@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats
 from bagwise.exceptions import SolverError
 from bagwise.solvers._checks import check_limits, checked_array
 from bagwise.solvers._result import Result, Status
@@ -43,11 +44,11 @@ class ConicResult(Result):
         Multipliers of the second-order cones, each a member of its cone.
     """
 
-    dual_eq: NDArray[np.float64]
-    dual_ub: NDArray[np.float64]
-    dual_lower: NDArray[np.float64]
-    dual_upper: NDArray[np.float64]
-    dual_cones: tuple[NDArray[np.float64], ...]
+    dual_eq: Floats
+    dual_ub: Floats
+    dual_lower: Floats
+    dual_upper: Floats
+    dual_cones: tuple[Floats, ...]
 
 
 def solve_qp(
@@ -182,9 +183,9 @@ def solve_qp(
 
 def _call(
     quadratic: Any,
-    linear: NDArray[np.float64],
+    linear: Floats,
     rows: Any,
-    right: NDArray[np.float64],
+    right: Floats,
     sizes: list[int],
     tol: float,
     max_iter: int,
@@ -213,7 +214,7 @@ def _call(
 
 def _checked_constraints(
     name: str, matrix: Any, right: ArrayLike | None, n: int
-) -> tuple[Any, NDArray[np.float64]]:
+) -> tuple[Any, Floats]:
     """Return linear constraints on ``n`` variables, of which there may be none."""
     if matrix is None:
         return sp.csr_array((0, n)), np.zeros(0)
@@ -236,9 +237,7 @@ def _checked_constraints(
     return rows, side
 
 
-def _checked_bounds(
-    lower: ArrayLike, upper: ArrayLike, n: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _checked_bounds(lower: ArrayLike, upper: ArrayLike, n: int) -> tuple[Floats, Floats]:
     """Return bounds of ``n`` variables, which may be infinite."""
     bounds = []
     for name, values in (("lower", lower), ("upper", upper)):
@@ -251,5 +250,5 @@ def _checked_bounds(
     return bounds[0], bounds[1]
 
 
-def _largest(values: NDArray[np.float64]) -> float:
+def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Floats
 from bagwise.exceptions import SolverError
 from bagwise.solvers.programs._conic import solve_qp
 
@@ -16,13 +17,13 @@ _ROUNDING = 1e-12  # of the terms of a slope: what they add up to counts as 0 be
 class SideConstraints(Protocol):
     """A convex set that the weights must lie in, described by its linear inequalities."""
 
-    def violated(self, w: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+    def violated(self, w: Floats) -> tuple[Floats, float] | None:
         """Return an inequality ``row . w <= right`` that ``w`` breaks most, None if there is none.
 
         A breach by less than rounding, or by less than the caller can see, need not be reported.
         """
 
-    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, w: Floats) -> Floats:
         """Return the nearest member of the set."""
 
 
@@ -42,10 +43,10 @@ class ProgramPoint:
         Multipliers of the planes, not negative and of sum ``C`` at most.
     """
 
-    w: NDArray[np.float64]
+    w: Floats
     level: float
     bound: float
-    multiplier: NDArray[np.float64]
+    multiplier: Floats
 
 
 class CutProgram:
@@ -69,14 +70,14 @@ class CutProgram:
         """Number of planes."""
         return len(self._offsets)
 
-    def add_plane(self, slope: NDArray[np.float64], offset: float) -> None:
+    def add_plane(self, slope: Floats, offset: float) -> None:
         """Take in a plane, and with it a dual variable that is 0."""
         n = self.n_planes
         self._insert(n, slope)
         self._planes = np.vstack([self._planes, slope])
         self._offsets = np.append(self._offsets, offset)
 
-    def replace_planes(self, slopes: NDArray[np.float64], offsets: NDArray[np.float64]) -> None:
+    def replace_planes(self, slopes: Floats, offsets: Floats) -> None:
         """Exchange all planes for others, as many."""
         n = self.n_planes
         self._planes, self._offsets = slopes, offsets
@@ -84,7 +85,7 @@ class CutProgram:
         self._gram[:n, :-1] = slopes @ vectors.T
         self._gram[:-1, :n] = self._gram[:n, :-1].T
 
-    def height(self, w: NDArray[np.float64]) -> float:
+    def height(self, w: Floats) -> float:
         """Return ``max(0, planes at w)``."""
         return float((self._offsets + self._planes @ w).max(initial=0.0))
 
@@ -108,16 +109,16 @@ class CutProgram:
             w = self._side.project(w)
         return ProgramPoint(w=w, level=self.height(w), bound=bound, multiplier=x[:n].copy())
 
-    def _minimize(self) -> NDArray[np.float64]:
+    def _minimize(self) -> Floats:
         n = self.n_planes
         linear = np.concatenate([-self._offsets, self._rights, [0.0]])
         capped = np.ones(len(linear), bool)
         capped[n:-1] = False
         self._x = _active_set(self._gram, linear, capped, self._C, self._x)
-        w: NDArray[np.float64] = -(self._x[:n] @ self._planes) - self._x[n:-1] @ self._rows
+        w: Floats = -(self._x[:n] @ self._planes) - self._x[n:-1] @ self._rows
         return w
 
-    def _insert(self, at: int, vector: NDArray[np.float64]) -> None:
+    def _insert(self, at: int, vector: Floats) -> None:
         """Make room in the Gram matrix for a vector that comes to stand at a place."""
         n = len(self._gram)
         products = np.concatenate([self._planes @ vector, self._rows @ vector, [0.0]])
@@ -131,12 +132,8 @@ class CutProgram:
 
 
 def _active_set(
-    quadratic: NDArray[np.float64],
-    linear: NDArray[np.float64],
-    capped: NDArray[np.bool_],
-    total: float,
-    start: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    quadratic: Floats, linear: Floats, capped: Booleans, total: float, start: Floats
+) -> Floats:
     """Minimise ``x'Mx / 2 + c'x`` over ``x >= 0`` whose capped entries add up to ``total``.
 
     A primal active-set method from a feasible point. The matrix may be singular: it gets a ridge
@@ -182,12 +179,8 @@ def _active_set(
 
 
 def _on_support(
-    matrix: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    share: NDArray[np.float64],
-    total: float,
-    active: NDArray[np.intp],
-) -> tuple[NDArray[np.float64], float]:
+    matrix: Floats, cost: Floats, share: Floats, total: float, active: NDArray[np.intp]
+) -> tuple[Floats, float]:
     """Minimise without bounds on some entries; return the point and the level of the slopes."""
     n = len(active)
     weight = float(share[active].max())
@@ -198,20 +191,13 @@ def _on_support(
     return solved[:n], -float(solved[n]) / weight
 
 
-def _on_total(
-    x: NDArray[np.float64], capped: NDArray[np.bool_], total: float
-) -> NDArray[np.float64]:
+def _on_total(x: Floats, capped: Booleans, total: float) -> Floats:
     """Correct the rounding of the sum."""
     x[capped] *= total / x[capped].sum()
     return x
 
 
-def _by_clarabel(
-    quadratic: NDArray[np.float64],
-    linear: NDArray[np.float64],
-    capped: NDArray[np.bool_],
-    total: float,
-) -> NDArray[np.float64]:
+def _by_clarabel(quadratic: Floats, linear: Floats, capped: Booleans, total: float) -> Floats:
     found = solve_qp(quadratic, linear, A_eq=capped[None, :].astype(float), b_eq=[total], lower=0.0)
     if not np.isfinite(found.objective):
         msg = f"The programme of {len(linear)} planes and side rows could not be solved."

@@ -11,8 +11,8 @@ from math import inf
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import (
     check_at_least,
@@ -39,7 +39,7 @@ class Cut:
         The function at the point where the plane touches it.
     """
 
-    slope: NDArray[np.float64]
+    slope: Floats
     offset: float
     value: float
 
@@ -55,11 +55,11 @@ class CutResult(Result):
         negative and of sum ``C`` at most.
     """
 
-    multiplier: NDArray[np.float64]
+    multiplier: Floats
 
 
 def minimize_by_cuts(
-    loss: Callable[[NDArray[np.float64]], Cut],
+    loss: Callable[[Floats], Cut],
     n_weights: int,
     *,
     C: float = 1.0,

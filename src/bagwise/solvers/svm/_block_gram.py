@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, ordered_map
 
 _TILE = 512
@@ -30,8 +31,8 @@ class BlockGram:
         Inner products of the rows that stay. The same array stands for the same rows.
     """
 
-    head: NDArray[np.float64]
-    cross: NDArray[np.float64]
+    head: Floats
+    cross: Floats
     fixed: NDArray[Any]
 
     @classmethod
@@ -42,15 +43,15 @@ class BlockGram:
     def __len__(self) -> int:
         return len(self.head) + len(self.fixed)
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norms of the rows."""
         return np.concatenate([self.head.diagonal(), self.fixed.diagonal()])
 
-    def dense(self) -> NDArray[np.float64]:
+    def dense(self) -> Floats:
         """Return the whole matrix."""
         return self.some(np.arange(len(self)))
 
-    def some(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def some(self, rows: Integers) -> Floats:
         """Return the inner products of some rows, which must be in order."""
         from bagwise.solvers.operators._gram_kernels import gather
 
@@ -74,7 +75,7 @@ class IndefiniteError(ValueError):
         )
 
 
-def cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def cholesky(matrix: Floats) -> Floats:
     """Return the lower factor of a symmetric matrix; what is above its diagonal is arbitrary.
 
     A diagonal that makes up for rounding is added if it must be.
@@ -97,20 +98,18 @@ def cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 class DenseSystem:
     """``K + D`` of some rows by its Cholesky factor."""
 
-    def __init__(
-        self, gram: BlockGram, ridge: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, gram: BlockGram, ridge: Floats, rows: Integers) -> None:
         matrix = gram.some(rows)
         matrix.flat[:: len(rows) + 1] += ridge[rows]
         self.factor = cholesky(matrix)
 
-    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(self, right: Floats) -> Floats:
         """Return the solution for one right side."""
         if not len(right):
             return right.copy()
         return lapack.dpotrs(self.factor, right, lower=1)[0]  # type: ignore[no-any-return]
 
-    def form(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def form(self, right: Floats) -> Floats:
         """Return ``right.T`` times the solutions for the columns of ``right``."""
         half = solve_triangular(self.factor, right, lower=True, check_finite=False)
         return half.T @ half  # type: ignore[no-any-return]
@@ -131,9 +130,7 @@ class TiledCholesky:
         Rows and columns of ``gram`` to factorise.
     """
 
-    def __init__(
-        self, gram: NDArray[Any], diagonal: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, gram: NDArray[Any], diagonal: Floats, rows: Integers) -> None:
         self.starts = range(0, len(rows), _TILE)
         scale = float((gram.diagonal()[rows] + diagonal).max())
         for jitter in _JITTERS:
@@ -141,9 +138,7 @@ class TiledCholesky:
                 return
         raise IndefiniteError
 
-    def factorise(
-        self, gram: NDArray[Any], diagonal: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> bool:
+    def factorise(self, gram: NDArray[Any], diagonal: Floats, rows: Integers) -> bool:
         from bagwise.solvers.operators._gram_kernels import gather
 
         ends = [min(start + _TILE, len(rows)) for start in self.starts]
@@ -151,7 +146,7 @@ class TiledCholesky:
             np.empty((end - start, end)) for start, end in zip(self.starts, ends, strict=True)
         ]
 
-        def begun(i: int, j: int) -> NDArray[np.float64]:
+        def begun(i: int, j: int) -> Floats:
             """Fill in a tile, and take off what the columns before it explain."""
             above, panel = self.panels[j], self.panels[i]
             start, end = self.starts[j], ends[j]
@@ -176,11 +171,11 @@ class TiledCholesky:
                 pass
         return True
 
-    def corner(self, i: int) -> NDArray[np.float64]:
+    def corner(self, i: int) -> Floats:
         """Return a tile of the diagonal."""
         return self.panels[i][:, self.starts[i] :]
 
-    def forward(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def forward(self, right: Floats) -> Floats:
         """Return the inverse of the factor times one or several columns."""
         out = np.array(right, np.float64, order="C")
         for i, start in enumerate(self.starts):
@@ -191,7 +186,7 @@ class TiledCholesky:
             part[:] = solve_triangular(self.corner(i), part, lower=True, check_finite=False)
         return out
 
-    def backward(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def backward(self, right: Floats) -> Floats:
         """Return the inverse of the transposed factor times one column."""
         out = right.copy()
         for i in reversed(range(len(self.panels))):
@@ -220,18 +215,18 @@ class Systems:
         The diagonal of ``D``.
     """
 
-    def __init__(self, fixed: NDArray[Any], ridge: NDArray[np.float64]) -> None:
+    def __init__(self, fixed: NDArray[Any], ridge: Floats) -> None:
         self.fixed, self.ridge = fixed, ridge
         self.base = np.empty(0, np.int64)
         self.factor: TiledCholesky | None = None
         self.crossed_gram: BlockGram | None = None
-        self.last: tuple[BlockGram, NDArray[np.int64], DenseSystem | BorderedSystem] | None = None
+        self.last: tuple[BlockGram, Integers, DenseSystem | BorderedSystem] | None = None
 
-    def fit(self, gram: BlockGram, ridge: NDArray[np.float64]) -> bool:
+    def fit(self, gram: BlockGram, ridge: Floats) -> bool:
         """Say whether a Gram matrix has these fixed rows."""
         return gram.fixed is self.fixed and np.array_equal(ridge, self.ridge)
 
-    def of(self, gram: BlockGram, rows: NDArray[np.int64]) -> "DenseSystem | BorderedSystem":
+    def of(self, gram: BlockGram, rows: Integers) -> "DenseSystem | BorderedSystem":
         """Return the system of some rows, which must be in order."""
         if self.last is not None:
             last_gram, last_rows, system = self.last
@@ -246,9 +241,7 @@ class Systems:
         self.last = gram, rows, system
         return system
 
-    def changes(
-        self, rows: NDArray[np.int64]
-    ) -> tuple[TiledCholesky, NDArray[np.int64], NDArray[np.int64]]:
+    def changes(self, rows: Integers) -> tuple[TiledCholesky, Integers, Integers]:
         """Return the factor and which rows to add to it and to take from it."""
         if self.factor is not None:
             added = np.setdiff1d(rows, self.base, assume_unique=True)
@@ -265,7 +258,7 @@ class Systems:
         self.columns = np.empty((len(rows), 0))
         return self.factor, np.empty(0, np.int64), np.empty(0, np.int64)
 
-    def crossed(self, gram: BlockGram) -> NDArray[np.float64]:
+    def crossed(self, gram: BlockGram) -> Floats:
         """Return the inverse of the factor times the columns of all rows that change."""
         assert self.factor is not None
         if gram is not self.crossed_gram:
@@ -273,7 +266,7 @@ class Systems:
             self.crossed_gram, self.crosses = gram, self.factor.forward(right)
         return self.crosses
 
-    def borders(self, added: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.float64]:
+    def borders(self, added: Integers, taken: Integers) -> Floats:
         """Return the inverse of the factor times the columns that add rows and take rows."""
         from bagwise.solvers.operators._gram_kernels import gather
 
@@ -304,12 +297,7 @@ class BorderedSystem:
     ``[[M, W], [W.T, E]] [x, (t, u)]`` is solved by eliminating ``x``.
     """
 
-    def __init__(
-        self,
-        gram: BlockGram,
-        rows: NDArray[np.int64],
-        shared: Systems,
-    ) -> None:
+    def __init__(self, gram: BlockGram, rows: Integers, shared: Systems) -> None:
         p = len(gram.head)
         self.n_head = int(np.searchsorted(rows, p))
         top, below = rows[: self.n_head], rows[self.n_head :] - p
@@ -327,9 +315,7 @@ class BorderedSystem:
         if len(system):
             self.lu, self.pivots, _ = lapack.dgetrf(system)
 
-    def halves(
-        self, right: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def halves(self, right: Floats) -> tuple[Floats, Floats, Floats]:
         """Return a right side after the elimination: on the factor, on the border, solved."""
         top, below = right[: self.n_head], right[self.n_head :]
         begun = np.zeros((self.n_base, *right.shape[1:]))
@@ -342,7 +328,7 @@ class BorderedSystem:
         solved = lapack.dgetrs(self.lu, self.pivots, rest)[0] if len(rest) else rest
         return half, rest, solved
 
-    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(self, right: Floats) -> Floats:
         """Return the solution for one right side."""
         half, _, solved = self.halves(right)
         inside = self.factor.backward(half - self.border @ solved)
@@ -353,7 +339,7 @@ class BorderedSystem:
         below[~self.from_base] = solved[self.n_head : len(solved) - self.n_taken]
         return out
 
-    def form(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def form(self, right: Floats) -> Floats:
         """Return ``right.T`` times the solutions for the columns of ``right``."""
         half, rest, solved = self.halves(right)
         out = half.T @ half + rest.T @ solved

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import not_finite
 from bagwise.solvers._result import Status
@@ -46,7 +46,7 @@ class DualState(Protocol):
         """How exactly ``v`` can be known."""
 
     @property
-    def free(self) -> NDArray[np.bool_]:
+    def free(self) -> Booleans:
         """Which rows are between their bounds."""
 
     def primal(self, intercept: float) -> float:
@@ -65,7 +65,7 @@ class Moves(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def factor(self) -> NDArray[np.float64] | None:
+    def factor(self) -> Floats | None:
         """The factorised matrix of the moves, if it has one."""
 
 
@@ -73,8 +73,8 @@ class DualWork(ABC):
     """Rows that steps move, with their part of the Gram matrix."""
 
     state: Any  # of the kind that the rows are from
-    rows: NDArray[np.int64] | None  # None: all rows, in the state's own arrays
-    v: NDArray[np.float64]
+    rows: Integers | None  # None: all rows, in the state's own arrays
+    v: Floats
 
     @property
     @abstractmethod
@@ -83,7 +83,7 @@ class DualWork(ABC):
 
     @property
     @abstractmethod
-    def free(self) -> NDArray[np.int64]:
+    def free(self) -> Integers:
         """Return the rows that Newton steps move."""
 
     @property
@@ -110,7 +110,7 @@ class DualWork(ABC):
         """Hand the new point to the state."""
 
     @abstractmethod
-    def moves(self, free: NDArray[np.int64]) -> Moves:
+    def moves(self, free: Integers) -> Moves:
         """Return the moves of the free rows."""
 
     @abstractmethod
@@ -139,9 +139,7 @@ class DualWork(ABC):
         return False
 
 
-def factorised(
-    build: Callable[[], NDArray[np.float64]], scale: float
-) -> NDArray[np.float64] | None:
+def factorised(build: Callable[[], Floats], scale: float) -> Floats | None:
     """Return the Cholesky factor of a matrix, for ``dpotrs``, or None if it is not positive.
 
     Duplicate rows make the matrix singular, so a tiny multiple of ``scale`` times the identity is
@@ -166,12 +164,8 @@ def factorised(
 
 
 def breaking_rows(
-    grow: NDArray[np.float64],
-    shrink: NDArray[np.float64],
-    free: NDArray[np.bool_],
-    dead: NDArray[np.bool_],
-    size: int,
-) -> NDArray[np.bool_]:
+    grow: Floats, shrink: Floats, free: Booleans, dead: Booleans, size: int
+) -> Booleans:
     """Choose the free rows and those closest to breaking, or already breaking, a condition.
 
     Parameters
@@ -251,7 +245,7 @@ class DualSearch(ABC):
         """Return how many rows violate a condition nearly as much as the worst one."""
 
     @abstractmethod
-    def free_rows(self) -> NDArray[np.bool_]:
+    def free_rows(self) -> Booleans:
         """Tell which rows a Newton step would move."""
 
     @abstractmethod
@@ -259,7 +253,7 @@ class DualSearch(ABC):
         """Return a working set of all rows that could move."""
 
     @abstractmethod
-    def some_rows(self, violation: float, free: NDArray[np.bool_], size: int) -> DualWork:
+    def some_rows(self, violation: float, free: Booleans, size: int) -> DualWork:
         """Return a working set of about so many rows."""
 
     def settle(self) -> None:
@@ -382,7 +376,7 @@ class DualSearch(ABC):
         gap = point.primal(point.intercept()) - point.dual
         return gained * (self.max_iter - self.n_iter) <= 0.1 * max(0.0, gap)
 
-    def square(self, n: int) -> NDArray[np.float64]:
+    def square(self, n: int) -> Floats:
         """Return room for a matrix of ``n`` rows: that of the last one where it is enough."""
         if self.buffer.size < n**2:
             self.buffer = np.empty(0)  # before the next needs room

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result
@@ -38,8 +39,8 @@ class GroupedSVMResult(Result):
     """
 
     intercept: float
-    decision: NDArray[np.float64]
-    coef: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    decision: Floats
+    coef: Floats = field(default_factory=lambda: np.empty(0))
 
 
 def solve_grouped_svm_dual(
@@ -152,7 +153,7 @@ class _Search(DualSearch):
         score = np.maximum(*self.state.scores())
         return int(np.count_nonzero(score > max(0.0, 0.6 * score.max())))
 
-    def free_rows(self) -> NDArray[np.bool_]:
+    def free_rows(self) -> Booleans:
         state, group = self.state, self.state.problem.group
         positive = state.alpha > 0.0
         several = np.bincount(group[positive], minlength=len(state.room)) > 1
@@ -164,7 +165,7 @@ class _Search(DualSearch):
             return self.copied(p.active)
         return WorkingSet(self.state, None, p.gram)
 
-    def some_rows(self, violation: float, free: NDArray[np.bool_], size: int) -> WorkingSet:
+    def some_rows(self, violation: float, free: Booleans, size: int) -> WorkingSet:
         state, p = self.state, self.state.problem
         chosen = breaking_rows(*state.scores(), free, (p.cap == 0.0)[p.group], size)
         full = state.room <= 0.0
@@ -173,7 +174,7 @@ class _Search(DualSearch):
         chosen |= (state.alpha > 0.0) & (full & touched)[p.group]
         return self.copied(np.flatnonzero(chosen))
 
-    def copied(self, rows: NDArray[np.int64]) -> WorkingSet:
+    def copied(self, rows: Integers) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
         from bagwise.solvers.operators._gram_kernels import gather
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 _STRIP = 64  # maxima are found strip by strip: fast over all rows, then exactly in one strip
@@ -26,13 +27,7 @@ _NO_NAN = REASSOCIATE | {"nnan"}
 
 @compiled
 def _set_mask(
-    k: int,
-    has_room: bool,
-    paired: NDArray[np.bool_],
-    side: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
+    k: int, has_room: bool, paired: Booleans, side: Floats, alpha: Floats, up: Floats, down: Floats
 ) -> None:
     grow = 0.0 if has_room and paired[k] else -np.inf
     shrink = 0.0 if alpha[k] > 0.0 and paired[k] else -np.inf
@@ -42,13 +37,13 @@ def _set_mask(
 
 @compiled
 def _set_masks(
-    rows: NDArray[np.int64],
+    rows: Integers,
     has_room: bool,
-    paired: NDArray[np.bool_],
-    side: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
+    paired: Booleans,
+    side: Floats,
+    alpha: Floats,
+    up: Floats,
+    down: Floats,
 ) -> None:
     """Say for rows of one group in which directions they may move against rows of other groups."""
     for k in rows:
@@ -57,14 +52,14 @@ def _set_masks(
 
 @compiled(fastmath=_NO_NAN)
 def _update(
-    v: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    v: Floats,
+    weight: Floats,
     first: NDArray[Any],
     second: NDArray[Any],
     by_first: float,
     by_second: float,
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
+    up: Floats,
+    down: Floats,
 ) -> tuple[float, float, int]:
     """Update ``v`` after a step; return its extremes over the masks and the strip of the first."""
     n = v.shape[0]
@@ -85,12 +80,7 @@ def _update(
 
 @compiled(fastmath=_NO_NAN)
 def _partner(
-    i: int,
-    row: NDArray[Any],
-    diagonal: NDArray[np.float64],
-    v: NDArray[np.float64],
-    down: NDArray[np.float64],
-    flat: float,
+    i: int, row: NDArray[Any], diagonal: Floats, v: Floats, down: Floats, flat: float
 ) -> tuple[float, int]:
     """Return the promise of the best row to go down while row ``i`` goes up, and that row."""
     n, v_i, diagonal_i = v.shape[0], v[i], diagonal[i]
@@ -114,12 +104,7 @@ def _partner(
 
 @compiled(fastmath=_NO_NAN)
 def _widest_group(
-    v: NDArray[np.float64],
-    side: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    room: NDArray[np.float64],
-    members: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    v: Floats, side: Floats, alpha: Floats, room: Floats, members: Integers, starts: Integers
 ) -> tuple[float, int, int]:
     """Return the largest slope of a swap in a group without room, the group and the row to grow."""
     widest, group, row = -np.inf, 0, 0
@@ -145,13 +130,13 @@ def _widest_group(
 @compiled
 def _swap_partner(
     i: int,
-    rows: NDArray[np.int64],
+    rows: Integers,
     row: NDArray[Any],
-    weight: NDArray[np.float64],
-    diagonal: NDArray[np.float64],
-    side: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    v: NDArray[np.float64],
+    weight: Floats,
+    diagonal: Floats,
+    side: Floats,
+    alpha: Floats,
+    v: Floats,
     flat: float,
 ) -> tuple[float, int]:
     """Return the promise of the best row of the group to shrink while row ``i`` grows."""
@@ -168,12 +153,12 @@ def _swap_partner(
 
 @compiled
 def _single(
-    v: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    group: NDArray[np.int64],
-    room: NDArray[np.float64],
-    diagonal: NDArray[np.float64],
-    alone: NDArray[np.int64],
+    v: Floats,
+    alpha: Floats,
+    group: Integers,
+    room: Floats,
+    diagonal: Floats,
+    alone: Integers,
     flat: float,
 ) -> tuple[float, float, int]:
     """Return the largest slope of a row that moves by itself, the best promise and its row."""
@@ -191,14 +176,7 @@ def _single(
 
 
 @compiled
-def _grow(
-    k: int,
-    amount: float,
-    alpha: NDArray[np.float64],
-    room: NDArray[np.float64],
-    g: int,
-    takes_room: bool,
-) -> None:
+def _grow(k: int, amount: float, alpha: Floats, room: Floats, g: int, takes_room: bool) -> None:
     """Add to ``alpha`` and take from the group's room; bounds are reached exactly."""
     alpha[k] = 0.0 if alpha[k] == -amount else alpha[k] + amount
     if takes_room:
@@ -208,19 +186,19 @@ def _grow(
 @compiled
 def group_steps(
     gram: NDArray[Any],
-    weight: NDArray[np.float64],
-    diagonal: NDArray[np.float64],
-    paired: NDArray[np.bool_],
-    side: NDArray[np.float64],
-    group: NDArray[np.int64],
-    members: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    alone: NDArray[np.int64],
-    alpha: NDArray[np.float64],
-    room: NDArray[np.float64],
-    v: NDArray[np.float64],
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
+    weight: Floats,
+    diagonal: Floats,
+    paired: Booleans,
+    side: Floats,
+    group: Integers,
+    members: Integers,
+    starts: Integers,
+    alone: Integers,
+    alpha: Floats,
+    room: Floats,
+    v: Floats,
+    up: Floats,
+    down: Floats,
     flat: float,
     tol: float,
     max_steps: int,
@@ -299,16 +277,16 @@ def group_steps(
 
 @compiled
 def bent_step(
-    matrix: NDArray[np.float64],
-    direction: NDArray[np.float64],
-    product: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    side: NDArray[np.float64],
-    anchor: NDArray[np.int64],
-    group: NDArray[np.int64],
-    alpha: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    room: NDArray[np.float64],
+    matrix: Floats,
+    direction: Floats,
+    product: Floats,
+    slopes: Floats,
+    side: Floats,
+    anchor: Integers,
+    group: Integers,
+    alpha: Floats,
+    upper: Floats,
+    room: Floats,
 ) -> bool:
     """Follow a direction uphill, bent at the bounds that it meets, to the top of the dual.
 

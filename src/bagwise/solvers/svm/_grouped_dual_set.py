@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers._checks import not_finite
 from bagwise.solvers.svm._dual_search import DualWork, factorised
 from bagwise.solvers.svm._grouped_dual_state import EPS, NAME, State, subtract
@@ -15,7 +16,7 @@ from bagwise.solvers.svm._grouped_dual_state import EPS, NAME, State, subtract
 class WorkingSet(DualWork):
     """Some rows of the problem with their own Gram matrix; the others stay as they are."""
 
-    def __init__(self, state: State, rows: NDArray[np.int64] | None, gram: NDArray[Any]) -> None:
+    def __init__(self, state: State, rows: Integers | None, gram: NDArray[Any]) -> None:
         self.state, self.rows, self.gram = state, rows, gram
         p = state.problem
         if rows is None:  # all rows: work on the state itself
@@ -50,7 +51,7 @@ class WorkingSet(DualWork):
         return float(EPS * (self.alpha @ np.abs(self.diagonal)))
 
     @property
-    def free(self) -> NDArray[np.int64]:
+    def free(self) -> Integers:
         """Return the rows with weight that can move: not alone with weight in a full group."""
         positive = self.alpha > 0.0
         several = np.bincount(self.group[positive], minlength=len(self.room)) > 1
@@ -91,7 +92,7 @@ class WorkingSet(DualWork):
             rows = self.rows[changed]
             subtract(p.gram, p.weight, rows, p.sign[rows] * change[changed], state.v)
 
-    def moves(self, free: NDArray[np.int64]) -> "Moves":
+    def moves(self, free: Integers) -> "Moves":
         return Moves(self, free)
 
     def newton_steps(self, moves: "Moves") -> bool:
@@ -136,7 +137,7 @@ class Moves:
     space around it. Other rows move by themselves and have the anchor -1.
     """
 
-    def __init__(self, work: WorkingSet, free: NDArray[np.int64]) -> None:
+    def __init__(self, work: WorkingSet, free: Integers) -> None:
         self.work, self.free = work, free
         group, n = work.group[free], len(free)
         room = work.room[group]
@@ -156,7 +157,7 @@ class Moves:
     def __len__(self) -> int:
         return len(self.chosen)
 
-    def _exclude(self, alone: NDArray[np.bool_], space: NDArray[np.float64]) -> None:
+    def _exclude(self, alone: Booleans, space: Floats) -> None:
         """Take rows that move by themselves out of the class of those that must balance."""
         others = np.flatnonzero((self.anchor == self.anchor[alone][0]) & ~alone)
         self.anchor[alone] = -1
@@ -164,7 +165,7 @@ class Moves:
             self.anchor[others] = others[space[others].argmax()]
 
     @cached_property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """Return the matrix of the dual over the free rows."""
         block = self.work.gram[np.ix_(self.free, self.free)].astype(np.float64)
         weight = self.work.weight[self.free]
@@ -172,22 +173,22 @@ class Moves:
         return block
 
     @cached_property
-    def factor(self) -> NDArray[np.float64] | None:
+    def factor(self) -> Floats | None:
         """Factorise the matrix of the moves."""
         tied, anchor = self.tied.astype(np.float64), self.anchor[self.chosen]
         half = self.matrix[self.chosen] - tied[:, None] * self.matrix[anchor]
         reduced = half[:, self.chosen] - tied * half[:, anchor]
         return factorised(reduced.copy, float(self.matrix.diagonal().max()))
 
-    def slopes(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slopes(self, v: Floats) -> Floats:
         """Return the slope of the dual along each move."""
         v = v[self.free]
         return v[self.chosen] - np.where(self.tied, v[self.anchor[self.chosen]], 0.0)
 
-    def error(self, v: NDArray[np.float64]) -> float:
+    def error(self, v: Floats) -> float:
         return float(np.abs(self.slopes(v)).max())
 
-    def direction(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def direction(self, v: Floats) -> Floats:
         """Return the change of the free rows, in signed form, that makes all slopes 0."""
         solved, _ = lapack.dpotrs(self.factor, self.slopes(v), lower=1)
         out = np.zeros(len(self.free))

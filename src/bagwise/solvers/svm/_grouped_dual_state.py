@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import short_slices
 from bagwise.solvers._checks import (
     checked_array,
@@ -68,25 +69,19 @@ class Problem:
             )
             raise ValueError(msg)
 
-    def group_max(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def group_max(self, values: Floats) -> Floats:
         """Return the largest value in each group, minus infinity in groups without rows."""
         out = np.full(len(self.cap), -np.inf)
         out[self.present] = np.maximum.reduceat(values[self.order], self.first)
         return out
 
-    def group_sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def group_sum(self, values: Floats) -> Floats:
         return np.bincount(self.group, values, minlength=len(self.cap)).astype(
             np.float64, copy=False
         )
 
 
-def subtract(
-    gram: NDArray[Any],
-    weight: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    change: NDArray[np.float64],
-    v: NDArray[np.float64],
-) -> None:
+def subtract(gram: NDArray[Any], weight: Floats, rows: Integers, change: Floats, v: Floats) -> None:
     """Subtract ``weight * (change @ gram[rows])`` from ``v``."""
     from bagwise.solvers.operators._gram_kernels import add_rows
 
@@ -111,7 +106,7 @@ class State:
         if alpha0 is not None:
             self.refresh()
 
-    def _feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _feasible(self, alpha: Floats) -> Floats:
         """Cut, scale the groups down to their caps, then the heavier sign to the lighter one."""
         p = self.problem
         alpha = np.maximum(alpha, 0.0)
@@ -142,7 +137,7 @@ class State:
             raise ValueError(not_finite(NAME))
         self.is_exact = True
 
-    def _fill(self, full: NDArray[np.bool_]) -> None:
+    def _fill(self, full: Booleans) -> None:
         """Let the largest row of each full group make up what is missing to the cap."""
         p, alpha = self.problem, self.alpha
         largest = alpha == p.group_max(alpha)[p.group]
@@ -161,7 +156,7 @@ class State:
             self.room[p.group[k]] -= missing
 
     @property
-    def free(self) -> NDArray[np.bool_]:
+    def free(self) -> Booleans:
         """Return which rows have weight in a group with room."""
         return (self.alpha > 0.0) & (self.room > 0.0)[self.problem.group]
 
@@ -176,7 +171,7 @@ class State:
         down = np.where(p.side > 0.0, shrinks, grows) & p.paired
         return self.v[up].max(initial=-np.inf), self.v[down].min(initial=np.inf)
 
-    def scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def scores(self) -> tuple[Floats, Floats]:
         """Return what each row promises if it grows, and if it shrinks: twice 0 at an optimum.
 
         A row of a full group is compared with the rows that it would swap with, other rows with

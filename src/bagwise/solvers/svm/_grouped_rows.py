@@ -9,8 +9,9 @@ none is worse than what its group has already paid for.
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import (
     check_limits,
@@ -157,7 +158,7 @@ class _Terms:
         self.bounds = np.flatnonzero(np.diff(self.group[self.order], prepend=-1))
         self.counts = self.cap[self.group] > 0.0
 
-    def first(self, alpha: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def first(self, alpha: Floats) -> Booleans:
         """Return the rows to begin with: those with a multiplier, and one at least of each group.
 
         A row that asks for nothing at ``w = 0``, whatever the intercept, can wait.
@@ -168,23 +169,19 @@ class _Terms:
         chosen[ones[asks] if asks.any() else ones] = True
         return chosen & self.counts
 
-    def group_max(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def group_max(self, values: Floats) -> Floats:
         """Return the largest value in each group, minus infinity in groups without rows."""
         out = np.full(len(self.cap), -np.inf)
         ordered = self.order[self.bounds]
         out[self.group[ordered]] = np.maximum.reduceat(values[self.order], self.bounds)
         return out
 
-    def excess(
-        self, violation: NDArray[np.float64], chosen: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def excess(self, violation: Floats, chosen: Booleans) -> Floats:
         """Return by how much each row exceeds the slack of the chosen rows of its group."""
         slack = np.maximum(self.group_max(np.where(chosen, violation, -np.inf)), 0.0)
         return np.where(self.counts, violation - slack[self.group], -np.inf)
 
-    def joining(
-        self, excess: NDArray[np.float64], chosen: NDArray[np.bool_], tol: float
-    ) -> NDArray[np.int64]:
+    def joining(self, excess: Floats, chosen: Booleans, tol: float) -> Integers:
         """Return the rows to join: the worst of each group, and if these are few, the next ones.
 
         A large group would else be the last to be solved, one row at a time.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._multipliers import balanced, intercept_between
 
@@ -13,10 +13,10 @@ from bagwise.solvers.svm._multipliers import balanced, intercept_between
 class LinearPoint:
     """A point of the primal and of the dual, and what is known of them."""
 
-    alpha: NDArray[np.float64]
-    w: NDArray[np.float64]
+    alpha: Floats
+    w: Floats
     b: float
-    z: NDArray[np.float64]
+    z: Floats
     residual: float
     primal: float
     dual: float
@@ -27,18 +27,18 @@ class LinearProblem:
     """The problem, with what follows from its definition."""
 
     matrix: FeatureRows
-    sign: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    target: NDArray[np.float64]
+    sign: Floats
+    cost: Floats
+    target: Floats
     squared: bool
     rho: float | None  # penalty of the intercept; None: there is no intercept
 
     @property
-    def cap(self) -> NDArray[np.float64]:
+    def cap(self) -> Floats:
         return np.where(self.cost > 0, np.inf, 0.0) if self.squared else self.cost
 
     @property
-    def ridge(self) -> NDArray[np.float64]:
+    def ridge(self) -> Floats:
         out = np.zeros(len(self.cost))
         if self.squared:
             np.divide(0.5, self.cost, out=out, where=self.cost > 0)
@@ -63,12 +63,12 @@ class LinearProblem:
             target=self.target[chosen],
         )  # fmt: skip
 
-    def primal(self, w: NDArray[np.float64], b: float, z: NDArray[np.float64]) -> float:
+    def primal(self, w: Floats, b: float, z: Floats) -> float:
         slack = np.maximum(self.target - self.sign * (z + b), 0.0)
         loss = slack * slack if self.squared else slack
         return 0.5 * float(w @ w) + 0.5 * (self.rho or 0.0) * b * b + float(self.cost @ loss)
 
-    def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    def feasible(self, alpha: Floats) -> Floats:
         """Clip to the box; with a free intercept, make both signs weigh the same."""
         alpha = np.clip(alpha, 0.0, self.cap)
         if self.rho != 0.0:
@@ -95,7 +95,7 @@ class LinearProblem:
         n, d = self.matrix.n, self.matrix.d
         return self._certified(np.zeros(n), np.zeros(d), np.zeros(n))
 
-    def point(self, alpha: NDArray[np.float64], known: LinearPoint | None = None) -> LinearPoint:
+    def point(self, alpha: Floats, known: LinearPoint | None = None) -> LinearPoint:
         """Return the best point that a feasible ``alpha`` stands for, with its certificate.
 
         The rows are not read if ``known`` is that point, of a problem with other costs.
@@ -105,9 +105,7 @@ class LinearProblem:
         w = self.matrix.combine(self.sign * alpha)
         return self._certified(alpha, w, self.matrix.dot(w))
 
-    def _certified(
-        self, alpha: NDArray[np.float64], w: NDArray[np.float64], z: NDArray[np.float64]
-    ) -> LinearPoint:
+    def _certified(self, alpha: Floats, w: Floats, z: Floats) -> LinearPoint:
         sign, cap, ridge = self.sign, self.cap, self.ridge
         v = sign * (self.target - ridge * alpha) - z
         can_rise, can_fall = alpha < cap, alpha > 0.0

@@ -1,12 +1,13 @@
 """Multipliers of rows with two signs: balanced, moved to other costs, and their intercept."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Booleans, Floats
 from bagwise.solvers._checks import checked_array
 
 
-def balanced(alpha: NDArray[np.float64], sign: NDArray[np.float64]) -> NDArray[np.float64]:
+def balanced(alpha: Floats, sign: Floats) -> Floats:
     """Scale the heavier sign down until both signs weigh the same."""
     above = np.maximum(sign, 0.0)
     positive, negative = float(alpha @ above), float(alpha @ (above - sign))
@@ -16,9 +17,7 @@ def balanced(alpha: NDArray[np.float64], sign: NDArray[np.float64]) -> NDArray[n
     return np.where(heavier, alpha * (min(positive, negative) / max(positive, negative)), alpha)
 
 
-def rescale_alpha(
-    alpha: ArrayLike, cost_from: ArrayLike, cost_to: ArrayLike
-) -> NDArray[np.float64]:
+def rescale_alpha(alpha: ArrayLike, cost_from: ArrayLike, cost_to: ArrayLike) -> Floats:
     """Turn the solution for some costs into a start for others, for the hinge.
 
     Rows at a bound stay at that bound; the others are clipped to the new box.
@@ -38,9 +37,7 @@ def rescale_alpha(
     return np.where((values >= before) & (before > 0.0), after, np.minimum(values, after))
 
 
-def intercept_between(
-    values: NDArray[np.float64], free: NDArray[np.bool_], interval: tuple[float, float]
-) -> float:
+def intercept_between(values: Floats, free: Booleans, interval: tuple[float, float]) -> float:
     """Return the mean of ``values`` over the free rows or, without any, the middle of an interval.
 
     These are the intercepts that multipliers leave possible. Of an interval with one end it is that

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, short_slices, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_gram, checked_signs
 from bagwise.solvers._result import Result, Status
@@ -47,15 +48,15 @@ class NuSVMResult(Result):
         that in the others.
     """
 
-    decision: NDArray[np.float64]
+    decision: Floats
     rho: float
-    _sign: NDArray[np.float64] = field(repr=False)
-    _active: NDArray[np.int64] = field(repr=False)
+    _sign: Floats = field(repr=False)
+    _active: Integers = field(repr=False)
     _gram: BlockGram = field(repr=False)
     _systems: Systems = field(repr=False)
 
     @property
-    def b(self) -> NDArray[np.float64]:
+    def b(self) -> Floats:
         """The signed coefficients ``sign * a``."""
         return self._sign * self.x
 
@@ -69,7 +70,7 @@ class NuSVMResult(Result):
         """How far the maximum is above `value` at most."""
         return max(0.0, self.gap)
 
-    def curvature(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, rows: Floats) -> Floats:
         """Return the second derivatives of the maximum along changes of the Gram matrix.
 
         Parameters
@@ -180,11 +181,7 @@ class _FiniteNewton:
     """
 
     def __init__(
-        self,
-        gram: BlockGram,
-        sign: ArrayLike,
-        ridge: ArrayLike,
-        systems: Systems | None = None,
+        self, gram: BlockGram, sign: ArrayLike, ridge: ArrayLike, systems: Systems | None = None
     ) -> None:
         self.gram, self.n = gram, len(gram)
         self.sign = checked_signs(_NAME, sign, self.n)
@@ -235,7 +232,7 @@ class _FiniteNewton:
                 )  # fmt: skip
             self.margin = self.sign * decision
 
-    def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def times(self, z: Floats) -> Floats:
         """Return ``Q z``, summed in double precision."""
         from bagwise.solvers.operators._gram_kernels import add_rows
 
@@ -257,7 +254,7 @@ class _FiniteNewton:
         """Return ``z'(Q + D)z``, of which rounding may make no more than the first part 0."""
         return max(0.0, float(self.z @ self.margin)) + float(self.z @ (self.ridge * self.z))
 
-    def relative_gap(self, rows: NDArray[np.bool_] | None = None) -> float:
+    def relative_gap(self, rows: Booleans | None = None) -> float:
         """Return the gap of ``z``, over the simplex of some rows, in units of the value there.
 
         It is infinite if ``z`` is not in the cone.
@@ -309,7 +306,7 @@ class _FiniteNewton:
         short = np.where(self.inside, np.maximum(1.0 - self.margin, 0.0), 0.0)
         return 0.5 * float(self.z @ self.margin + short @ (short / self.ridge))
 
-    def step(self, active: NDArray[np.int64]) -> bool:
+    def step(self, active: Integers) -> bool:
         """Go towards the minimum for these active rows; return whether it is the minimum."""
         self.active = active
         goal, margin = self.minimum(active)
@@ -321,7 +318,7 @@ class _FiniteNewton:
         self.margin = self.margin + length * (margin - self.margin)
         return False
 
-    def minimum(self, active: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def minimum(self, active: Integers) -> tuple[Floats, Floats]:
         """Return the point with ``(Q + D)z = 1`` on these rows and 0 elsewhere, and its margins."""
         sign, ridge = self.sign[active], self.ridge[active]
         system, goal = self.systems.of(self.gram, active), np.zeros(self.n)
@@ -335,7 +332,7 @@ class _FiniteNewton:
             margin = self.times(goal)
         return goal, margin
 
-    def line_search(self, way: NDArray[np.float64], gain: NDArray[np.float64]) -> float:
+    def line_search(self, way: Floats, gain: Floats) -> float:
         """Return the exact minimiser of the primal along ``z + t * way``.
 
         The slope is piecewise linear in ``t`` and increases; it bends where a row gets or loses
@@ -378,12 +375,12 @@ class _FiniteNewton:
         if self.relative_gap() > _ROUGH and len(candidates) > 1:
             self.take_better(candidates[1])
 
-    def shortest(self) -> NDArray[np.float64]:
+    def shortest(self) -> Floats:
         z = np.zeros(self.n)
         z[int((self.gram.diagonal() + self.ridge).argmin())] = 1.0
         return z
 
-    def take_better(self, z: NDArray[np.float64]) -> None:
+    def take_better(self, z: Floats) -> None:
         """Go to another point of the cone if it is better.
 
         Gaps tell good points apart, where differences of the objective may be rounding. Far from
@@ -424,9 +421,7 @@ class _FiniteNewton:
         if self.z is best:
             self.active = np.flatnonzero(best)
 
-    def shrink(
-        self, rows: NDArray[np.int64], a: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def shrink(self, rows: Integers, a: Floats) -> tuple[Integers, Floats]:
         """Go towards the minimum in the plane of some rows, dropping those that come to 0."""
         while len(rows) > 1:
             sign = self.sign[rows]

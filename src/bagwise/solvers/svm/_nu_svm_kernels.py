@@ -2,20 +2,15 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
 def head_steps(
-    head: NDArray[np.float64],
-    cross: NDArray[np.float64],
-    sign: NDArray[np.float64],
-    ridge: NDArray[np.float64],
-    z: NDArray[np.float64],
-    decision: NDArray[np.float64],
+    head: Floats, cross: Floats, sign: Floats, ridge: Floats, z: Floats, decision: Floats
 ) -> None:
     """Minimise ``z'(Q + D)z / 2 - sum(z)`` over ``z_r >= 0``, for one head row after another.
 
@@ -37,13 +32,13 @@ def head_steps(
 @compiled(fastmath=REASSOCIATE)
 def fixed_steps(
     fixed: NDArray[Any],
-    cross: NDArray[np.float64],
-    sign: NDArray[np.float64],
-    ridge: NDArray[np.float64],
+    cross: Floats,
+    sign: Floats,
+    ridge: Floats,
     first: int,
     last: int,
-    z: NDArray[np.float64],
-    decision: NDArray[np.float64],
+    z: Floats,
+    decision: Floats,
 ) -> None:
     """Do the same for the fixed rows ``first`` up to ``last``."""
     p, m = cross.shape

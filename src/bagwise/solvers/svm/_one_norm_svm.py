@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread, slice_length
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -54,10 +55,10 @@ class OneNormSVMResult(Result):
     """
 
     intercept: float
-    decision: NDArray[np.float64]
-    alpha: NDArray[np.float64]
-    columns: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    decision: Floats
+    alpha: Floats
+    columns: Integers
+    rows: Integers
 
 
 def solve_one_norm_svm(
@@ -164,7 +165,7 @@ class _Problem:
             raise ValueError(msg)
         self.balance = tuple(float(self.cost[self.sign == s].sum()) for s in (1.0, -1.0))
 
-    def price(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    def price(self, alpha: Floats) -> Floats:
         """Return the absolute prices of all columns, relative to their penalties."""
         prices = np.abs(self.rows.combine(self.sign * alpha)) / self.penalty
         if not np.isfinite(prices).all():
@@ -173,14 +174,14 @@ class _Problem:
             raise ValueError(msg)
         return prices
 
-    def signed(self, index: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+    def signed(self, index: Integers, out: Floats) -> None:
         """Write columns, each row times its sign, into the rows of a matrix."""
         np.multiply(self.rows.columns(index).T, self.sign, out=out)
         if not np.isfinite(out).all():
             msg = "solve_one_norm_svm: A must be finite. Got NaN or infinity."
             raise ValueError(msg)
 
-    def feasible(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    def feasible(self, alpha: Floats) -> Floats:
         """Clip to the box, then scale the heavier sign down to the lighter one."""
         return balanced(np.minimum(np.maximum(alpha, 0.0), self.cost), self.sign)
 
@@ -252,7 +253,7 @@ class _Search:
     def gap(self) -> float:
         return self.objective - self.bound
 
-    def _begin(self, start: OneNormSVMResult | None, prices: NDArray[np.float64]) -> None:
+    def _begin(self, start: OneNormSVMResult | None, prices: Floats) -> None:
         """Choose the first columns, rows and basis."""
         problem = self.problem
         columns = kinked = np.zeros(0, np.int64)
@@ -276,7 +277,7 @@ class _Search:
             self.kinked = kinked
             self._factor()
 
-    def _dearest(self, prices: NDArray[np.float64], above: float) -> NDArray[np.int64]:
+    def _dearest(self, prices: Floats, above: float) -> Integers:
         """Return the dearest columns that do not take part yet."""
         prices = prices.copy()
         prices[self.index] = -np.inf
@@ -284,7 +285,7 @@ class _Search:
         order = np.argsort(-prices[candidates], kind="stable")
         return candidates[order[:_NEW_COLUMNS]]
 
-    def _exchange_columns(self, new: NDArray[np.int64], stay: NDArray[np.bool_]) -> None:
+    def _exchange_columns(self, new: Integers, stay: Booleans) -> None:
         stays = np.flatnonzero(stay)
         last = len(stays) + len(new)
         position = np.full(len(self.work), last)
@@ -336,7 +337,7 @@ class _Search:
         self._factor(tableau[held[:, None], weights])
         return done, optimal
 
-    def _tableau(self, place: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _tableau(self, place: Integers) -> tuple[Floats, Floats]:
         """Return the tableau and the values of the basic variables, from scratch.
 
         A basic weight takes the ``place`` of the row that it was exchanged with, and the other way
@@ -356,7 +357,7 @@ class _Search:
         target[place] = 0.0
         return tableau, value - target
 
-    def _factor(self, guess: NDArray[np.float64] | None = None) -> None:
+    def _factor(self, guess: Floats | None = None) -> None:
         """Invert the basis, of which the inverse may be known but for rounding.
 
         What makes it singular is left out.
@@ -411,7 +412,7 @@ class _Search:
             self._exchange_columns(new, stay)
         return len(new) > 0, self._add_rows(missing)
 
-    def _add_rows(self, missing: NDArray[np.float64]) -> bool:
+    def _add_rows(self, missing: Floats) -> bool:
         """Let the rows join that most miss their margin."""
         if len(self.rows) == self.problem.n:
             return False
@@ -427,12 +428,7 @@ class _Search:
         return True
 
     def _record(
-        self,
-        w: NDArray[np.float64],
-        intercept: float,
-        margin: NDArray[np.float64],
-        alpha: NDArray[np.float64],
-        prices: NDArray[np.float64],
+        self, w: Floats, intercept: float, margin: Floats, alpha: Floats, prices: Floats
     ) -> None:
         """Keep the point if its objective is the least so far, the multipliers likewise."""
         problem = self.problem

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 _NEGLIGIBLE = 1e-9  # rates below this part of the largest one count as none
@@ -17,13 +18,13 @@ _NEGLIGIBLE = 1e-9  # rates below this part of the largest one count as none
 
 @compiled(fastmath=REASSOCIATE)
 def simplex_steps(
-    tableau: NDArray[np.float64],
-    value: NDArray[np.float64],
-    basic: NDArray[np.int64],
-    nonbasic: NDArray[np.int64],
-    rise: NDArray[np.float64],
-    fall: NDArray[np.float64],
-    slack: NDArray[np.float64],
+    tableau: Floats,
+    value: Floats,
+    basic: Integers,
+    nonbasic: Integers,
+    rise: Floats,
+    fall: Floats,
+    slack: Floats,
     max_steps: int,
 ) -> tuple[int, bool]:
     """Exchange nonbasic and basic variables until no move pays; work in place.
@@ -110,14 +111,14 @@ def simplex_steps(
 
 @compiled
 def _last_kink(
-    move: NDArray[np.float64],
-    value: NDArray[np.float64],
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
+    move: Floats,
+    value: Floats,
+    up: Floats,
+    down: Floats,
     descent: float,
     negligible: float,
-    order: NDArray[np.int64],
-    steps_to: NDArray[np.float64],
+    order: Integers,
+    steps_to: Floats,
 ) -> int:
     """Return the basic variable at whose kink the cost stops falling, or -1 if there is none.
 
@@ -171,9 +172,7 @@ def _last_kink(
 
 
 @compiled
-def independent_block(
-    matrix: NDArray[Any], least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def independent_block(matrix: NDArray[Any], least: float) -> tuple[Integers, Integers]:
     """Return rows and columns of ``matrix``, as many of each, whose block can be inverted safely.
 
     Gaussian elimination with complete pivoting, in place, which stops at pivots below ``least``

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
+
 _RAISE = 1e-6  # relative; far above the accuracy of the solver, far below what matters
 
 
-def instance_keys(instances: Any) -> NDArray[np.float64]:
+def instance_keys(instances: Any) -> Floats:
     """Return a number in [0, 1] for each row: equal for equal rows, else most likely different.
 
     Parameters
@@ -26,7 +28,7 @@ def instance_keys(instances: Any) -> NDArray[np.float64]:
         return scaled_keys(instances @ direction.astype(instances.dtype))
 
 
-def scaled_keys(values: NDArray[Any]) -> NDArray[np.float64]:
+def scaled_keys(values: NDArray[Any]) -> Floats:
     """Move and scale numbers to [0, 1]; to 0 if they are all the same or too large.
 
     Parameters
@@ -40,7 +42,7 @@ def scaled_keys(values: NDArray[Any]) -> NDArray[np.float64]:
     return (values - least) / spread if 0 < spread < np.inf else np.zeros(len(values))
 
 
-def perturbed(weights: NDArray[np.float64], keys: NDArray[np.float64]) -> NDArray[np.float64]:
+def perturbed(weights: Floats, keys: Floats) -> Floats:
     """Raise weights of the objective by a little, by the more the larger the key.
 
     Parameters

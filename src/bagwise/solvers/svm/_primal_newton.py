@@ -11,9 +11,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from bagwise._arrays import Floats
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -39,8 +40,8 @@ class PrimalNewtonResult(Result):
     """
 
     intercept: float
-    decision: NDArray[np.float64]
-    dual: NDArray[np.float64]
+    decision: Floats
+    dual: Floats
 
 
 def minimize_squared_hinge(
@@ -153,11 +154,11 @@ def minimize_squared_hinge(
 
 def _dual_value(
     matrix: FeatureRows,
-    sign: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    target: NDArray[np.float64],
-    quadratic: NDArray[np.float64] | None,
-    alpha: NDArray[np.float64],
+    sign: Floats,
+    cost: Floats,
+    target: Floats,
+    quadratic: Floats | None,
+    alpha: Floats,
     fit_intercept: bool,
 ) -> float:
     if fit_intercept:
@@ -208,18 +209,18 @@ class NewtonModel:
     def __init__(
         self,
         matrix: FeatureRows,
-        sign: NDArray[np.float64],
-        target: NDArray[np.float64],
+        sign: Floats,
+        target: Floats,
         *,
-        base: NDArray[np.float64],
-        slope: NDArray[np.float64],
-        cap: NDArray[np.float64],
-        w: NDArray[np.float64],
+        base: Floats,
+        slope: Floats,
+        cap: Floats,
+        w: Floats,
         b: float,
-        z: NDArray[np.float64] | None = None,
-        quadratic: NDArray[np.float64] | None = None,
+        z: Floats | None = None,
+        quadratic: Floats | None = None,
         intercept_penalty: float | None = 0.0,
-        pull: NDArray[np.float64] | None = None,
+        pull: Floats | None = None,
         intercept_pull: float = 0.0,
     ) -> None:
         self.matrix, self.sign, self.target = matrix, sign, target
@@ -235,10 +236,10 @@ class NewtonModel:
         self._free, self._weight = np.empty(matrix.n, np.int64), np.empty(matrix.n)
 
     @property
-    def _terms(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _terms(self) -> tuple[Floats, Floats, Floats]:
         return self.base, self.slope, self.cap
 
-    def quadratic_times(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def quadratic_times(self, w: Floats) -> Floats:
         """Return ``R w``."""
         return w if self.quadratic is None else self.quadratic @ w
 
@@ -322,7 +323,7 @@ class NewtonModel:
         terms = (self.weight + bend * margin) * max(rows, 1.0) + np.abs(self.pull).max(initial=0.0)
         return bool(size <= 64.0 * np.finfo(np.float64).eps * terms)
 
-    def search(self, dw: NDArray[np.float64], db: float, dz: NDArray[np.float64]) -> float:
+    def search(self, dw: Floats, db: float, dz: Floats) -> float:
         """Return the step along a direction at which the function is least, or a bit before."""
         from bagwise.solvers.svm._primal_newton_kernels import along
 
@@ -354,7 +355,7 @@ class NewtonModel:
             step = guess if low < guess < min(high, 1e3 * max(low, 1.0)) else middle
         return low
 
-    def _direction(self) -> tuple[NDArray[np.float64], float, int]:
+    def _direction(self) -> tuple[Floats, float, int]:
         """Return the Newton step as if no term reached a bound, and how many terms are free."""
         from bagwise.solvers.svm._primal_newton_kernels import free_terms
 
@@ -372,7 +373,7 @@ class NewtonModel:
             step = self._conjugate_direction(rows, weight)
         return step[:d], float(step[d]), count
 
-    def _primal_direction(self, hessian: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _primal_direction(self, hessian: Floats) -> Floats:
         d = self.matrix.d
         if self.quadratic is None:
             hessian.flat[: d * (d + 1) : d + 2] += 1.0
@@ -386,9 +387,7 @@ class NewtonModel:
             hessian[d, d] = max(abs(self.gradient_b), 1e-300)
         return solve_definite(hessian, right)
 
-    def _dual_direction(
-        self, rows: FeatureRows, weight: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _dual_direction(self, rows: FeatureRows, weight: Floats) -> Floats:
         """Solve for the change of the free terms' answers: a system of their number."""
         if not rows.n:
             return -np.append(self.gradient, np.sign(self.gradient_b))
@@ -404,13 +403,11 @@ class NewtonModel:
         change = db * solved[:, 1] - solved[:, 0]
         return np.append(-self.gradient - rows.combine(change), db)
 
-    def _conjugate_direction(
-        self, rows: FeatureRows, weight: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _conjugate_direction(self, rows: FeatureRows, weight: Floats) -> Floats:
         """Solve roughly by conjugate gradients, without forming a matrix."""
         has_b = self.rho is not None
 
-        def times(v: NDArray[np.float64]) -> NDArray[np.float64]:
+        def times(v: Floats) -> Floats:
             bent = weight * (rows.dot(v[:-1]) + v[-1])
             last = bent.sum() + (self.rho or 0.0) * v[-1] if has_b else v[-1]
             return np.append(v[:-1] + rows.combine(bent), last)
@@ -435,7 +432,7 @@ class NewtonModel:
         return x
 
 
-def solve_definite(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def solve_definite(matrix: Floats, right: Floats) -> Floats:
     """Solve a positive semi-definite system, with a tiny ridge where rounding asks for one."""
     diagonal = matrix.diagonal().copy()
     scale = max(float(diagonal.max(initial=0.0)), 1e-200)

@@ -3,22 +3,20 @@
 A term answers a shortfall ``u = target - sign * (z + b)`` with ``clip(base + slope * u, 0, cap)``.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
 def answers(
-    sign: NDArray[np.float64],
-    target: NDArray[np.float64],
-    z: NDArray[np.float64],
+    sign: Floats,
+    target: Floats,
+    z: Floats,
     b: float,
-    base: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    cap: NDArray[np.float64],
-    out: NDArray[np.float64],
+    base: Floats,
+    slope: Floats,
+    cap: Floats,
+    out: Floats,
 ) -> tuple[float, float, float]:
     """Write the answers times the signs; return their sum, that of their sizes, and the terms'."""
     total, size, value = 0.0, 0.0, 0.0
@@ -35,15 +33,15 @@ def answers(
 
 @compiled(fastmath=REASSOCIATE)
 def along(
-    sign: NDArray[np.float64],
-    target: NDArray[np.float64],
-    z: NDArray[np.float64],
-    dz: NDArray[np.float64],
+    sign: Floats,
+    target: Floats,
+    z: Floats,
+    dz: Floats,
     b: float,
     db: float,
-    base: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    cap: NDArray[np.float64],
+    base: Floats,
+    slope: Floats,
+    cap: Floats,
     step: float,
 ) -> tuple[float, float]:
     """Return first and second derivative of the sum of the terms along a direction."""
@@ -62,17 +60,17 @@ def along(
 
 @compiled
 def free_terms(
-    sign: NDArray[np.float64],
-    target: NDArray[np.float64],
-    z: NDArray[np.float64],
+    sign: Floats,
+    target: Floats,
+    z: Floats,
     b: float,
-    base: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    cap: NDArray[np.float64],
+    base: Floats,
+    slope: Floats,
+    cap: Floats,
     widest: float,
     blur: float,
-    out: NDArray[np.int64],
-    weight: NDArray[np.float64],
+    out: Integers,
+    weight: Floats,
 ) -> int:
     """Write which terms answer strictly between their bounds, and their slopes; return how many.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Booleans, Floats
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result
@@ -34,7 +35,7 @@ class SVMDualResult(Result):
     """
 
     intercept: float
-    decision: NDArray[np.float64]
+    decision: Floats
 
 
 def solve_svm_dual(
@@ -138,7 +139,7 @@ class _Search(DualSearch):
     def n_breaking(self) -> int:
         return self.state.n_breaking
 
-    def free_rows(self) -> NDArray[np.bool_]:
+    def free_rows(self) -> Booleans:
         return self.state.free
 
     def record(self) -> None:
@@ -163,11 +164,11 @@ class _Search(DualSearch):
             return WorkingSet(state, None, state.gram)
         return self.copied(state.cost > 0.0)
 
-    def some_rows(self, violation: float, free: NDArray[np.bool_], size: int) -> WorkingSet:
+    def some_rows(self, violation: float, free: Booleans, size: int) -> WorkingSet:
         state = self.state
         return self.copied(breaking_rows(*state.scores(violation), free, state.cost == 0.0, size))
 
-    def copied(self, chosen: NDArray[np.bool_]) -> WorkingSet:
+    def copied(self, chosen: Booleans) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
         rows = np.flatnonzero(chosen)
         gram = self.square(len(rows))

@@ -14,6 +14,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._jit import REASSOCIATE, compiled
 
 _STRIP = 64  # maxima are found strip by strip: fast over all rows, then exactly in one strip
@@ -39,13 +40,13 @@ _larger: Any = max if config.DISABLE_JIT else intrinsic(_emit_larger)  # type: i
 @compiled(fastmath=REASSOCIATE)
 def pair_steps(
     gram: NDArray[Any],
-    diagonal: NDArray[np.float64],
-    beta: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    v: NDArray[np.float64],
-    grow: NDArray[np.float64],
-    shrink: NDArray[np.float64],
+    diagonal: Floats,
+    beta: Floats,
+    lower: Floats,
+    upper: Floats,
+    v: Floats,
+    grow: Floats,
+    shrink: Floats,
     flat: float,
     tol: float,
     max_steps: int,

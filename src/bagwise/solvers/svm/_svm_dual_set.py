@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers.svm._dual_search import DualWork, factorised
 from bagwise.solvers.svm._svm_dual_state import State
 
@@ -17,7 +18,7 @@ class WorkingSet(DualWork):
     The Gram matrix of some rows holds the ridge; that of all rows does not.
     """
 
-    def __init__(self, state: State, rows: NDArray[np.int64] | None, gram: NDArray[Any]) -> None:
+    def __init__(self, state: State, rows: Integers | None, gram: NDArray[Any]) -> None:
         self.state, self.rows, self.gram = state, rows, gram
         if rows is None:  # all rows: work on the state itself
             self.diagonal, self.beta, self.v = state.diagonal, state.beta, state.v
@@ -43,7 +44,7 @@ class WorkingSet(DualWork):
         return self.rows is not None
 
     @property
-    def free(self) -> NDArray[np.int64]:
+    def free(self) -> Integers:
         return np.flatnonzero((self.grow == 0.0) & (self.shrink == 0.0))
 
     @property
@@ -67,7 +68,7 @@ class WorkingSet(DualWork):
         if self.rows is not None:
             self.state.move(self.rows, self.beta)
 
-    def moves(self, free: NDArray[np.int64]) -> "_SumZero":
+    def moves(self, free: Integers) -> "_SumZero":
         return _SumZero(self, free)
 
     def newton_steps(self, moves: "_SumZero") -> bool:
@@ -102,14 +103,14 @@ class WorkingSet(DualWork):
 class _SumZero:
     """Moves of the free rows whose changes sum to 0."""
 
-    def __init__(self, work: WorkingSet, free: NDArray[np.int64]) -> None:
+    def __init__(self, work: WorkingSet, free: Integers) -> None:
         self.work, self.free = work, free
 
     def __len__(self) -> int:
         return max(0, len(self.free) - 1)
 
     @cached_property
-    def factor(self) -> NDArray[np.float64] | None:
+    def factor(self) -> Floats | None:
         """Factorise the Gram matrix of the free rows plus a constant.
 
         To steps that sum to 0 a constant in all entries makes no difference; it keeps the constant
@@ -118,7 +119,7 @@ class _SumZero:
         work, free = self.work, self.free
         scale = max(float(work.kernel_diagonal[free].max()), 1e-200)
 
-        def build() -> NDArray[np.float64]:
+        def build() -> Floats:
             matrix = work.gram[np.ix_(free, free)].astype(np.float64, copy=False)
             matrix.flat[:: len(free) + 1] = work.diagonal[free]
             matrix += scale
@@ -126,7 +127,7 @@ class _SumZero:
 
         return factorised(build, scale)
 
-    def direction(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def direction(self, v: Floats) -> Floats:
         """Return the step that makes all ``v`` equal and sums to 0."""
         right = np.empty((len(self.free), 2), order="F")
         right[:, 0] = v[self.free] - v[self.free].mean()

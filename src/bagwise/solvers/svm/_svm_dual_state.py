@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers._checks import checked_array, checked_terms, not_finite
 from bagwise.solvers.operators import RowOperator, as_rows
 from bagwise.solvers.svm._multipliers import intercept_between
@@ -74,13 +75,13 @@ class State:
         self._eps = float(np.finfo(self.source.dtype if self.source else np.float64).eps)
         self.blur = 0.0  # what rounding has added up to in v, at most
         self.is_exact = True
-        self.awake: NDArray[np.int64] | None = None  # None: all rows
+        self.awake: Integers | None = None  # None: all rows
         self._rested_beta = self._rested_v = np.empty(0)
         self._rested_dual = 0.0
         if alpha0 is not None:
             self._start(np.clip(checked_array(NAME, "alpha0", alpha0, (n,)), 0.0, bound))
 
-    def _start(self, alpha: NDArray[np.float64]) -> None:
+    def _start(self, alpha: Floats) -> None:
         """Start from a point of the box, after the excess of the heavier sign is taken off.
 
         Free rows pay first, so that rows at a bound stay there. If that is not enough, rows at
@@ -105,12 +106,7 @@ class State:
         self.beta += change
         self.subtract(np.flatnonzero(change), change)
 
-    def subtract(
-        self,
-        rows: NDArray[np.int64],
-        factor: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> None:
+    def subtract(self, rows: Integers, factor: Floats, columns: Integers | None = None) -> None:
         """Subtract ``factor[rows] @ (gram + ridge)[rows]`` from ``v``.
 
         From a source only ``columns`` are computed, or those of the rows that are awake.
@@ -130,7 +126,7 @@ class State:
                 rows = np.intersect1d(rows, columns, assume_unique=True)
             self.v[rows] -= self.ridge[rows] * factor[rows]
 
-    def square(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+    def square(self, rows: Integers, out: Floats) -> None:
         """Write the block of some rows and the same columns, with the ridge."""
         if self.source is None:
             self.rows.block(rows, rows, out)
@@ -140,7 +136,7 @@ class State:
                     raise ValueError(not_finite(NAME))
         out.flat[:: len(rows) + 1] = self.diagonal[rows]
 
-    def tidied(self) -> NDArray[np.float64]:
+    def tidied(self) -> Floats:
         """Return the point without rounding.
 
         A row that only rounding keeps from a bound goes there (or it would fix the intercept), and
@@ -180,7 +176,7 @@ class State:
         self.subtract(np.flatnonzero(change), change)
         self.is_exact = True
 
-    def move(self, rows: NDArray[np.int64], beta: NDArray[np.float64]) -> None:
+    def move(self, rows: Integers, beta: Floats) -> None:
         """Give some rows new values."""
         change = np.zeros(self.n)
         change[rows] = beta - self.beta[rows]
@@ -223,15 +219,15 @@ class State:
         self.subtract(np.flatnonzero(change), change, np.flatnonzero(resting))
         self._set_awake(None)
 
-    def _set_awake(self, rows: NDArray[np.int64] | None) -> None:
+    def _set_awake(self, rows: Integers | None) -> None:
         self.awake = rows
         self.rows.narrow(rows)
 
     @property
-    def free(self) -> NDArray[np.bool_]:
+    def free(self) -> Booleans:
         return (self.beta > self.lower) & (self.beta < self.upper)
 
-    def moves(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def moves(self) -> tuple[Booleans, Booleans]:
         """Tell which rows may grow and which may shrink. Resting rows may do neither."""
         grows, shrinks = self.beta < self.upper, self.beta > self.lower
         if self.awake is not None:
@@ -257,7 +253,7 @@ class State:
         highest, lowest = self.interval()
         return highest - lowest
 
-    def scores(self, violation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def scores(self, violation: float) -> tuple[Floats, Floats]:
         """Return how much rows want to grow and to shrink: above 0 where they violate a condition.
 
         Minus infinity stands where they may not.
@@ -300,5 +296,5 @@ class State:
             slack *= slack
         return 0.5 * float(self.beta @ (self.goal - ahead)) + float(self.cost @ slack)
 
-    def decision(self, intercept: float) -> NDArray[np.float64]:
+    def decision(self, intercept: float) -> Floats:
         return self.goal - self.v - self.ridge * self.beta + intercept

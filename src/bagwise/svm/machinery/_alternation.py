@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.solvers import majorize_minimize
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._trainer import Trainer
@@ -28,11 +28,11 @@ class Alternation(ABC):
         self.trainer = trainer
 
     @abstractmethod
-    def loss(self, scores: NDArray[np.float64]) -> float:
+    def loss(self, scores: Floats) -> float:
         """Return the loss of the method, costs included, at scores of all instances."""
 
     @abstractmethod
-    def choose(self, scores: NDArray[np.float64]) -> HingeProblem:
+    def choose(self, scores: Floats) -> HingeProblem:
         """Return rows whose loss is nowhere below that of the method, and equal at the scores."""
 
     @abstractmethod
@@ -59,12 +59,7 @@ class Alternation(ABC):
 
 
 def alternate(
-    problem: Alternation,
-    *,
-    max_iter: int,
-    tol: float,
-    n_init: int,
-    rng: np.random.Generator,
+    problem: Alternation, *, max_iter: int, tol: float, n_init: int, rng: np.random.Generator
 ) -> Solution:
     """Run the loop from the deterministic start, then from random ones; return the best end.
 

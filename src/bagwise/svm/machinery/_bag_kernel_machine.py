@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import Share, Target, problem_key
@@ -41,11 +41,7 @@ class BagRowMachine(KernelMachine):
         return int(8 * (len(bags) ** 2 + bags.n_instances))
 
     def _learn_rows(
-        self,
-        rows: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, rows: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         """Learn from bags of one row each: vectors, or rows of a given kernel matrix."""
         representation = self._represent(rows, bag_weight, **self._solver)
@@ -53,7 +49,7 @@ class BagRowMachine(KernelMachine):
         return self._fitted(representation, solutions)
 
     def _solve_rows(
-        self, trainer: PointTrainer, target: Target, cost_weight: NDArray[np.float64]
+        self, trainer: PointTrainer, target: Target, cost_weight: Floats
     ) -> list[Solution]:
         if (
             self._loss == "squared_hinge"
@@ -74,7 +70,7 @@ class BagRowMachine(KernelMachine):
             ),
         )
 
-    def _refuse_unbounded(self, points: RowOperator, cost: NDArray[np.float64]) -> None:
+    def _refuse_unbounded(self, points: RowOperator, cost: Floats) -> None:
         """Refuse a kernel so far from positive semi-definite that the dual has no maximum.
 
         The squared hinge, unlike the hinge, sets no bound to the multipliers of the dual. It adds
@@ -97,7 +93,7 @@ class BagRowMachine(KernelMachine):
                 )
                 raise ValueError(msg)
 
-    def _warn_unless_kernel(self, gram: NDArray[np.float64]) -> None:
+    def _warn_unless_kernel(self, gram: Floats) -> None:
         """Warn if a function that the user brought makes no kernel between the training bags."""
         if callable(self.kernel):
             warn_unless_psd(gram, f"{type(self).__name__}: the kernel between bags")
@@ -131,7 +127,7 @@ class BagKernelMachine(BagRowMachine):
         "normalization": [StrOptions({"average", "feature_space"})],
     }
 
-    def _instance_factors(self, bags: Bags) -> NDArray[np.float64] | None:
+    def _instance_factors(self, bags: Bags) -> Floats | None:
         """Return the weight of each instance, or None if all are 1."""
         return None
 
@@ -143,11 +139,7 @@ class BagKernelMachine(BagRowMachine):
     # -------------------------------------------------------------------------------- learning
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         if self.kernel == "precomputed":
             return self._learn_rows(self._one_row_each(bags), target, cost_weight, bag_weight)
@@ -176,7 +168,7 @@ class BagKernelMachine(BagRowMachine):
 
     def _pair_sums(
         self, bags: Bags, kernel: InstanceKernel, share: Share | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    ) -> tuple[Floats, Floats | None]:
         """Return the sums over pairs of instances of every two bags, and the weights in them."""
         if share is None:
             factors = self._instance_factors(bags)
@@ -185,24 +177,18 @@ class BagKernelMachine(BagRowMachine):
         chosen = np.ix_(share.index, share.index)
         return sums[chosen], None if factors is None else factors[share.rows]
 
-    def _whole_sums(
-        self, share: Share, kernel: InstanceKernel
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def _whole_sums(self, share: Share, kernel: InstanceKernel) -> tuple[Floats, Floats | None]:
         """Return the same of all bags of a search, whatever is selected."""
         own = set(self._parameter_constraints) - set(KernelMachine._parameter_constraints)
         parameters = tuple(getattr(self, name) for name in sorted(own - {"loss", "normalization"}))
-        sums: tuple[NDArray[np.float64], NDArray[np.float64] | None] = share.of_whole(
+        sums: tuple[Floats, Floats | None] = share.of_whole(
             (type(self), kernel, parameters), lambda whole: self._pair_sums(whole, kernel, None)
         )
         return sums
 
     def _solve_gram(
-        self,
-        gram: NDArray[np.float64],
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        share: Share | None = None,
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        self, gram: Floats, target: Target, cost_weight: Floats, share: Share | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
         """Return the coefficient of each bag in each output, and the attributes that follow."""
         self._warn_unless_kernel(gram)
         trainer: PointTrainer = KernelTrainer(
@@ -212,18 +198,15 @@ class BagKernelMachine(BagRowMachine):
             trainer = WarmStart(trainer, share.starts(problem_key(self)))
         solutions = self._solve_rows(trainer, target, cost_weight)
         coef = np.array([s.instance_coef(np.ones(len(gram), np.int64)) for s in solutions])
-        return coef, {
-            **self._fitted_parts(solutions),
-            "support_": np.flatnonzero(coef.any(axis=0)),
-        }
+        return coef, {**self._fitted_parts(solutions), "support_": np.flatnonzero(coef.any(axis=0))}
 
     def _norms(
         self,
         bags: Bags,
         kernel: InstanceKernel,
-        factors: NDArray[np.float64] | None,
-        squares: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        factors: Floats | None,
+        squares: Floats | None = None,
+    ) -> Floats:
         """Return what the sums over each bag are divided by; ``squares`` if they are known."""
         if not self._averages:
             if squares is None:
@@ -235,7 +218,7 @@ class BagKernelMachine(BagRowMachine):
 
     # -------------------------------------------------------------------------------- scoring
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         if self.kernel == "precomputed":
             return self._expand(self._one_row_each(bags)) + self.intercept_
         share = self._share(bags)
@@ -250,12 +233,12 @@ class BagKernelMachine(BagRowMachine):
             sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:], weights=factors)
         return sums / self._norms(bags, kernel, factors, squares)[:, None] + self.intercept_
 
-    def _shared_sums(self, share: Share | None) -> NDArray[np.float64] | None:
+    def _shared_sums(self, share: Share | None) -> Floats | None:
         """Return the sums of bags over the columns of the shared matrix, if they are known."""
         fitted = getattr(self, "dual_coef_", None)
         return None if share is None else share.scores(fitted, of_bags=True)
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         scores = self._expand(bags)
         if not self._averages:
             diagonal = self._fitted_kernel().diagonal(bags.instances)
@@ -263,14 +246,12 @@ class BagKernelMachine(BagRowMachine):
         return scores + self.intercept_
 
 
-def spread(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+def spread(values: Floats, sizes: Integers) -> Floats:
     """Give the value of each bag, in each row, to all of its parts."""
     return np.repeat(values, sizes, axis=1)
 
 
-def weighted_sums(
-    features: Any, offsets: NDArray[np.int64], factors: NDArray[np.float64] | None
-) -> Any:
+def weighted_sums(features: Any, offsets: Integers, factors: Floats | None) -> Any:
     """Return the sum of the features of each bag, each instance with its weight."""
     if factors is None:
         factors = np.ones(features.shape[0])
@@ -278,17 +259,15 @@ def weighted_sums(
     return sp.csr_array((factors, np.arange(features.shape[0]), offsets), shape=shape) @ features
 
 
-def positive_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
+def positive_root(squares: Floats) -> Floats:
     """Return square roots, and 1 for a bag of norm 0, whose kernel values are all 0 anyway."""
     roots = np.sqrt(np.maximum(squares, 0.0)).astype(np.float64)
     return np.where(roots > 0, roots, 1.0)
 
 
-def _factored(
-    pair_sums: Any, kernel: InstanceKernel, bags: Bags, factors: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def _factored(pair_sums: Any, kernel: InstanceKernel, bags: Bags, factors: Floats | None) -> Floats:
     """Call `set_gram` or `set_self`; weights belong to rows in the order of the bags."""
-    sums: NDArray[np.float64]
+    sums: Floats
     if factors is None:
         sums = pair_sums(kernel, *bags.segments)
     else:
@@ -297,7 +276,7 @@ def _factored(
     return sums
 
 
-def _divide_rows(matrix: Any, divisor: NDArray[np.float64]) -> None:
+def _divide_rows(matrix: Any, divisor: Floats) -> None:
     """Divide the rows of a dense or CSR matrix, in place."""
     if sp.issparse(matrix):
         matrix.data /= np.repeat(divisor, np.diff(matrix.indptr))

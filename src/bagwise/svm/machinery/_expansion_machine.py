@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import BagClassifier, KernelParameters, Target, gamma_attribute
@@ -31,12 +32,12 @@ class ExpansionMachine(KernelParameters, BagClassifier):
         "n_jobs": [Integral, None],
     }
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         kernel = self._fitted_kernel()
         scores = kernel.expand(bags.instances, self.expansion_vectors_, self.coef_)
         return scores + self.intercept_
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         kernel, offsets = self._fitted_kernel(), bags.offsets
         scores = kernel.expand(bags.instances, self.expansion_vectors_, self.coef_)
         sums = segment_sum(scores, offsets[:-1], offsets[1:])
@@ -54,11 +55,7 @@ class MultiStartMachine(ExpansionMachine):
     }
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         kernel = self._resolve_kernel(bags, bag_weight)
         best: ExpansionResult | None = None
@@ -108,11 +105,6 @@ class MultiStartMachine(ExpansionMachine):
 
     @abstractmethod
     def _solve(
-        self,
-        source: KernelMeans,
-        bags: Bags,
-        start: NDArray[Any],
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
+        self, source: KernelMeans, bags: Bags, start: NDArray[Any], sign: Floats, cost: Floats
     ) -> ExpansionResult:
         """Learn from one start."""

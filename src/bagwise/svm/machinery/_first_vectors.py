@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags, BagSource, distinct_instances
 from bagwise.solvers import solve_k_means
 
@@ -35,7 +36,7 @@ def drawn_instances(bags: Bags, n: int, seed: int) -> NDArray[Any]:
     return _taken(bags, distinct_instances(bags, n, seed)[:n])
 
 
-def _taken(bags: Bags, rows: NDArray[np.int64]) -> NDArray[Any]:
+def _taken(bags: Bags, rows: Integers) -> NDArray[Any]:
     """Return some instances as a dense matrix, without a copy of the others."""
     matrix, starts, _ = bags.segments
     offsets = bags.offsets
@@ -44,7 +45,7 @@ def _taken(bags: Bags, rows: NDArray[np.int64]) -> NDArray[Any]:
     return picked.toarray() if sp.issparse(picked) else np.array(picked)
 
 
-def cluster_centres(bags: Bags, n: int, seed: int) -> NDArray[np.float64]:
+def cluster_centres(bags: Bags, n: int, seed: int) -> Floats:
     """Return the centres of ``n`` k-means clusters of the distinct instances.
 
     The clusters begin as `drawn_instances`.

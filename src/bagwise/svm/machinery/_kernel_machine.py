@@ -5,10 +5,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
 from bagwise.base import (
@@ -91,12 +91,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _represent(
-        self,
-        bags: Bags,
-        bag_weight: NDArray[np.float64],
-        *,
-        means: BagMean | None = None,
-        **solver: Any,
+        self, bags: Bags, bag_weight: Floats, *, means: BagMean | None = None, **solver: Any
     ) -> Representation:
         """Return what trains on the instances, and on the means of bags if the method needs them.
 
@@ -189,13 +184,13 @@ class KernelMachine(KernelParameters, BagClassifier):
 
     # -------------------------------------------------------------------------------- scoring
 
-    def _expand(self, bags: Bags) -> NDArray[np.float64]:
+    def _expand(self, bags: Bags) -> Floats:
         """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
         share = self._share(bags)
         scores = None if share is None else share.scores(getattr(self, "dual_coef_", None))
         return expand(self, bags.instances) if scores is None else scores
 
-    def _instance_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _instance_outputs(self, bags: Bags) -> Floats:
         return self._expand(bags) + self.intercept_
 
     @property
@@ -216,7 +211,7 @@ class KernelMachine(KernelParameters, BagClassifier):
 class MaxRuleMachine(KernelMachine):
     """Base of machines that score a bag as its best instance."""
 
-    def _bag_outputs(self, bags: Bags) -> NDArray[np.float64]:
+    def _bag_outputs(self, bags: Bags) -> Floats:
         if hasattr(self, "coef_") and not hasattr(self, "fourier_weights_"):
             matrix, starts, stops = bags.segments
             best, _ = scan_max(matrix, self.coef_, starts, stops, intercept=self.intercept_)

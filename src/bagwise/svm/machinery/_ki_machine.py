@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_max, segment_rows
 from bagwise.base import BagTags, Share, Starts, Target, one_vs_rest, problem_key
@@ -38,7 +39,7 @@ _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if row
 class _KeySolution:
     """The machine of one output: factors of the instances, a constant, how it was found."""
 
-    coef: NDArray[np.float64]
+    coef: Floats
     intercept: float
     certificate: Certificate
 
@@ -59,11 +60,11 @@ class _KeyRows:
         Of the bags to choose in, then of the fixed rows.
     """
 
-    chosen: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    fixed: NDArray[np.int64]
-    sign: NDArray[np.float64]
-    cost: NDArray[np.float64]
+    chosen: Integers
+    offsets: Integers
+    fixed: Integers
+    sign: Floats
+    cost: Floats
 
 
 @dataclass(eq=False)
@@ -79,28 +80,26 @@ class _Points:
     """
 
     rows: RowOperator | None
-    offsets: NDArray[np.int64]
+    offsets: Integers
 
     def release(self) -> None:
         """Forget the inner products, where blocks that were copied hold all that is needed."""
         self.rows = None
 
-    def instance_coef(
-        self, points: NDArray[np.int64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def instance_coef(self, points: Integers, coef: Floats) -> Floats:
         """Return an expansion over points as one over instances."""
         every = np.zeros(self.offsets[-1] + len(self.offsets) - 1)
         every[points] = coef
         return instance_coef(every, np.diff(self.offsets))
 
-    def bag_scores(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def bag_scores(self, coef: Floats) -> Floats:
         """Return the score of the best instance of each bag under an expansion."""
         assert self.rows is not None
         used = np.flatnonzero(coef)
         scores = self.rows.products(used, coef[used], np.arange(self.offsets[-1]))
         return segment_max(scores, self.offsets[:-1], self.offsets[1:])
 
-    def ridge(self, rows: _KeyRows) -> NDArray[np.float64]:
+    def ridge(self, rows: _KeyRows) -> Floats:
         """Return one over the costs of the rows, as far as a cost can be told from infinity."""
         assert self.rows is not None
         size = self.rows.diagonal()
@@ -129,16 +128,12 @@ class KeyInstanceMachine(MaxRuleMachine):
 
     @abstractmethod
     def _negative_rows(
-        self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, bags: Bags, sign: Floats, cost_weight: Floats
+    ) -> tuple[Integers, Floats]:
         """Return the points that stand for the negative bags, and their costs."""
 
     def _learn(
-        self,
-        bags: Bags,
-        target: Target,
-        cost_weight: NDArray[np.float64],
-        bag_weight: NDArray[np.float64],
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         self._refuse_large(bags)
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
@@ -187,7 +182,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         kernel: InstanceKernel | None,
         share: Share | None,
         shared: NDArray[Any] | None,
-    ) -> tuple[_Points, NDArray[np.int64]]:
+    ) -> tuple[_Points, Integers]:
         """Return the points, and which training instances or columns of a given matrix they are."""
         rows: RowOperator
         given = np.arange(bags.n_instances)
@@ -240,8 +235,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         self,
         bags: Bags,
         points: _Points,
-        sign: NDArray[np.float64],
-        cost_weight: NDArray[np.float64],
+        sign: Floats,
+        cost_weight: Floats,
         rng: np.random.Generator,
         starts: Starts | None,
         *,
@@ -283,9 +278,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             intercept -= _middle(points.bag_scores(coef), sign, cost_weight)
         return _KeySolution(coef, intercept, _hinge_certificate(result))
 
-    def _rows(
-        self, bags: Bags, sign: NDArray[np.float64], cost_weight: NDArray[np.float64]
-    ) -> "_KeyRows":
+    def _rows(self, bags: Bags, sign: Floats, cost_weight: Floats) -> "_KeyRows":
         positive = np.flatnonzero((sign > 0) & (cost_weight > 0))
         cost, sizes = self.C * cost_weight[positive], bags.sizes[positive]
         free = sizes > 1  # in the others there is no choice
@@ -313,15 +306,13 @@ class KeyInstanceMachine(MaxRuleMachine):
         return BagTags(max_rule=True, order_tolerance=5e-3)
 
 
-def _assignments(columns: NDArray[np.float64], n_bags: int) -> NDArray[np.int64]:
+def _assignments(columns: Floats, n_bags: int) -> Integers:
     """Return the columns of a mixture that choose one instance in each bag, as these instances."""
     chosen = columns[(columns == 1.0).sum(axis=1) == n_bags]
     return np.nonzero(chosen)[1].reshape(-1, n_bags)
 
 
-def _middle(
-    scores: NDArray[np.float64], sign: NDArray[np.float64], weight: NDArray[np.float64]
-) -> float:
+def _middle(scores: Floats, sign: Floats, weight: Floats) -> float:
     """Return the middle between the mean scores of positive and of negative bags."""
     means = [np.average(scores[sign == s], weights=weight[sign == s]) for s in (-1.0, 1.0)]
     return float(0.5 * (means[0] + means[1]))
@@ -346,18 +337,12 @@ def _hinge_certificate(result: AssignmentResult) -> Certificate:
 
 
 def _expansion(
-    bags: Bags,
-    kernel: InstanceKernel | None,
-    places: NDArray[np.int64],
-    coef: NDArray[np.float64],
+    bags: Bags, kernel: InstanceKernel | None, places: Integers, coef: Floats
 ) -> dict[str, Any]:
     """Return the decision function as fitted attributes."""
     if kernel is not None and kernel.name == "linear":
         return {"coef_": np.ascontiguousarray((bags.instances.T @ coef.T).T, np.float64)}
     support = np.flatnonzero(coef.any(axis=0))
     if kernel is None:
-        return {
-            "support_": places[support],
-            "dual_coef_": np.ascontiguousarray(coef[:, support]),
-        }
+        return {"support_": places[support], "dual_coef_": np.ascontiguousarray(coef[:, support])}
     return {"support_": support, **expansion_attributes(bags.instances, coef, kernel)}

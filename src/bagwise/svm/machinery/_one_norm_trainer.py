@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_rows
 from bagwise.solvers import FeatureOperator, OneNormSVMResult, perturbed, solve_one_norm_svm
 from bagwise.svm.machinery._problem import HingeProblem, Solution
@@ -14,9 +15,7 @@ from bagwise.svm.machinery._problem import HingeProblem, Solution
 class _Points:
     """Rows that are instances or means of bags, with the features of the instances."""
 
-    def __init__(
-        self, instances: FeatureOperator, index: NDArray[np.int64], offsets: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, instances: FeatureOperator, index: Integers, offsets: Integers) -> None:
         self._instances, self.n, self.d = instances, len(index), instances.d
         is_mean = index >= instances.n
         bag = np.where(is_mean, index - instances.n, 0)
@@ -31,21 +30,21 @@ class _Points:
         values = values.take(self._rows, axis=-1)
         if self._is_plain:
             return values
-        sums: NDArray[np.float64] = np.add.reduceat(values, self._starts, axis=-1, dtype=np.float64)
+        sums: Floats = np.add.reduceat(values, self._starts, axis=-1, dtype=np.float64)
         sums /= self._sizes
         return sums
 
-    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+    def columns(self, index: Integers) -> NDArray[Any]:
         """See `FeatureOperator`."""
         return self.means(self._instances.columns(index).T).T
 
-    def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def combine(self, coef: Floats) -> Floats:
         """See `FeatureOperator`."""
         parts = coef if self._is_plain else np.repeat(coef / self._sizes, self._sizes)
         sums: NDArray[Any] = np.bincount(self._rows, parts, self._instances.n)
         return self._instances.combine(sums)
 
-    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, weights: Floats) -> Floats:
         """See `FeatureOperator`."""
         return self.means(self._instances.dot(weights))
 
@@ -82,9 +81,9 @@ class OneNormTrainer:
     """
 
     features: FeatureOperator
-    offsets: NDArray[np.int64]
-    row_key: NDArray[np.float64]
-    column_key: NDArray[np.float64]
+    offsets: Integers
+    row_key: Floats
+    column_key: Floats
     is_kernel: bool = True
     tol: float = 1e-6
 
@@ -95,7 +94,7 @@ class OneNormTrainer:
         """Number of instances."""
         return self.features.n
 
-    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         return self.features.dot(coef if self.is_kernel else self.features.combine(coef))
 

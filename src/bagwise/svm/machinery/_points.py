@@ -4,8 +4,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.bags import Bags, segment_mean
 from bagwise.kernels import InstanceKernel, fill_means, point_gram
 from bagwise.solvers import DenseGram, KernelRows, RowOperator
@@ -17,7 +17,7 @@ BagMean: TypeAlias = Literal["kernel_mean", "mean_instance"]
 
 def kernel_points(
     instances: Any,
-    offsets: NDArray[np.int64],
+    offsets: Integers,
     kernel: InstanceKernel,
     *,
     means: BagMean | None,
@@ -53,7 +53,7 @@ def kernel_points(
     return DenseGram(gram)
 
 
-def given_points(bags: Bags, *, means: bool, owner: str) -> tuple[DenseGram, NDArray[np.int64]]:
+def given_points(bags: Bags, *, means: bool, owner: str) -> tuple[DenseGram, Integers]:
     """Return points known by a given Gram matrix, and which of its rows the instances are.
 
     Of the means of bags only those in feature space are known.
@@ -67,7 +67,7 @@ def given_points(bags: Bags, *, means: bool, owner: str) -> tuple[DenseGram, NDA
     return DenseGram(gram), rows
 
 
-def mean_instances(instances: Any, offsets: NDArray[np.int64]) -> Any:
+def mean_instances(instances: Any, offsets: Integers) -> Any:
     """Return the mean of the instances of each bag, in their precision."""
     if not sp.issparse(instances):
         return segment_mean(instances, offsets[:-1], offsets[1:])

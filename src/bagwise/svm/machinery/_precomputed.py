@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise._warnings import warn
 from bagwise.bags import Bags, segment_rows
 from bagwise.kernels import check_psd
@@ -12,14 +13,14 @@ from bagwise.kernels import check_psd
 _INDEFINITE = 1e-8  # of the largest eigenvalue: a negative one beyond this is not rounding
 
 
-def given_gram(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def given_gram(bags: Bags, owner: str) -> tuple[NDArray[Any], Integers]:
     """Return what `given_square` does, where it must be a symmetric kernel."""
     gram, rows = given_square(bags, owner)
     warn_unless_psd(gram, f"{owner}: the precomputed kernel")
     return gram, rows
 
 
-def given_square(bags: Bags, owner: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def given_square(bags: Bags, owner: str) -> tuple[NDArray[Any], Integers]:
     """Return the Gram matrix of the training rows, and which rows of the given matrix they are.
 
     The bags hold rows of a square matrix. A selection of bags is a selection of rows and columns.

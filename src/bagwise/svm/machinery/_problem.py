@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers import Certificate, Status
 
 
@@ -32,11 +32,11 @@ class HingeProblem:
         Rows of one number share one slack, that of the worst of them; they have one cost.
     """
 
-    index: NDArray[np.int64]
-    sign: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    target: NDArray[np.float64] | float = 1.0
-    group: NDArray[np.int64] | None = None
+    index: Integers
+    sign: Floats
+    cost: Floats
+    target: Floats | float = 1.0
+    group: Integers | None = None
 
     def same_as(self, other: "HingeProblem") -> bool:
         """Tell whether it is the same problem."""
@@ -69,14 +69,14 @@ class Solution:
     """
 
     rows: HingeProblem
-    beta: NDArray[np.float64]
+    beta: Floats
     intercept: float
-    scores: NDArray[np.float64]
+    scores: Floats
     squared_norm: float
     certificate: Certificate
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
 
-    def instance_coef(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def instance_coef(self, sizes: Integers) -> Floats:
         """Return the coefficient of each instance in the expansion of ``w``."""
         n = len(self.scores)
         coef = np.zeros(n + len(sizes))
@@ -94,7 +94,7 @@ def constant_solution(n_instances: int, sign: float) -> Solution:
     return Solution(rows, np.empty(0), sign, scores, 0.0, certificate)
 
 
-def instance_coef(point_coef: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+def instance_coef(point_coef: Floats, sizes: Integers) -> Floats:
     """Return an expansion over points, instances and then means of bags, as one over instances."""
     n = len(point_coef) - len(sizes)
     return point_coef[:n] + np.repeat(point_coef[n:] / sizes, sizes)

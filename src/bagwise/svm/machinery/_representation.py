@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import FeatureMap, gamma_attribute, make_features
-from bagwise.kernels import (
-    InstanceKernel,
-)
+from bagwise.kernels import InstanceKernel
 from bagwise.svm.machinery._points import BagMean, given_points, kernel_points, mean_instances
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer
@@ -87,9 +85,7 @@ def represent(
     return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
 
 
-def expansion_attributes(
-    instances: Any, coef: NDArray[np.float64], kernel: InstanceKernel
-) -> dict[str, Any]:
+def expansion_attributes(instances: Any, coef: Floats, kernel: InstanceKernel) -> dict[str, Any]:
     """Return an expansion over instances as attributes; rows without a factor are left out."""
     rows = np.flatnonzero(coef.any(axis=0))
     return {
@@ -134,15 +130,12 @@ def _given(
     def attributes(solutions: Sequence[Solution]) -> dict[str, Any]:
         coef = np.array([solution.instance_coef(sizes) for solution in solutions])
         support = np.flatnonzero(coef.any(axis=0))
-        return {
-            "support_": rows[support],
-            "dual_coef_": np.ascontiguousarray(coef[:, support]),
-        }
+        return {"support_": rows[support], "dual_coef_": np.ascontiguousarray(coef[:, support])}
 
     return Representation(KernelTrainer(points, bags.n_instances, **solver), attributes)
 
 
-def _weights(solutions: Sequence[Solution], n_features: int) -> NDArray[np.float64]:
+def _weights(solutions: Sequence[Solution], n_features: int) -> Floats:
     """Return the weight vectors; a constant machine has none."""
     zero = np.zeros(n_features)
     return np.array([zero if s.weights is None else s.weights for s in solutions])

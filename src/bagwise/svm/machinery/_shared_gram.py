@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags, segment_rows
 from bagwise.base import Share
 from bagwise.kernels import InstanceKernel
@@ -50,13 +51,13 @@ def shared_gram(
     return gram
 
 
-def points_of(share: Share) -> NDArray[np.int64]:
+def points_of(share: Share) -> Integers:
     """Return the instances of the selection, then the means of its bags, as rows of the matrix."""
     return np.concatenate([share.rows, share.whole.n_instances + share.index])
 
 
 def shared_expansion(
-    share: Share, gram: NDArray[Any], coef: NDArray[np.float64], kernel: InstanceKernel
+    share: Share, gram: NDArray[Any], coef: Floats, kernel: InstanceKernel
 ) -> dict[str, Any]:
     """Return an expansion over the instances selected as attributes, and remember it."""
     support = np.flatnonzero(coef.any(axis=0))
@@ -83,8 +84,8 @@ class SelectedTrainer:
     """
 
     trainer: KernelTrainer
-    rows: NDArray[np.int64]
-    index: NDArray[np.int64]
+    rows: Integers
+    index: Integers
 
     @property
     def n_instances(self) -> int:
@@ -109,7 +110,7 @@ class SelectedTrainer:
         solution = self.trainer.solve(self._outside(rows), start)
         return replace(solution, rows=rows, scores=solution.scores[self.rows])
 
-    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         whole = np.zeros(self.trainer.n_instances)
         whole[self.rows] = coef

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_mean
 from bagwise.svm.machinery._problem import HingeProblem
 
@@ -28,15 +28,15 @@ class Sides:
         Instances of positive bags, and their bags.
     """
 
-    offsets: NDArray[np.int64]
-    positive: NDArray[np.int64]
-    negatives: NDArray[np.int64]
-    negative_bags: NDArray[np.int64]
-    unlabelled: NDArray[np.int64]
-    unlabelled_bags: NDArray[np.int64]
+    offsets: Integers
+    positive: Integers
+    negatives: Integers
+    negative_bags: Integers
+    unlabelled: Integers
+    unlabelled_bags: Integers
 
     @classmethod
-    def of(cls, offsets: NDArray[np.int64], sign: NDArray[np.float64]) -> "Sides":
+    def of(cls, offsets: Integers, sign: Floats) -> "Sides":
         """Split bags of these signs."""
         bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
         is_positive = sign[bag_of] > 0
@@ -50,7 +50,7 @@ class Sides:
             unlabelled_bags=bag_of[unlabelled],
         )
 
-    def counts(self, weight: NDArray[np.float64]) -> tuple[float, float, float]:
+    def counts(self, weight: Floats) -> tuple[float, float, float]:
         """Return the numbers of negative and unlabelled instances and of positive bags.
 
         A bag of weight 2 is there twice.
@@ -62,17 +62,17 @@ class Sides:
         )
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Integers:
         """Where the positive bags begin."""
         return self.offsets[:-1][self.positive]
 
     @property
-    def stops(self) -> NDArray[np.int64]:
+    def stops(self) -> Integers:
         """Where they end."""
         return self.offsets[1:][self.positive]
 
     @property
-    def means(self) -> NDArray[np.int64]:
+    def means(self) -> Integers:
         """The points that are means of positive bags."""
         return self.offsets[-1] + self.positive
 
@@ -92,13 +92,11 @@ class SparseLoss:
     """
 
     sides: Sides
-    negative_cost: NDArray[np.float64]
-    positive_cost: NDArray[np.float64]
+    negative_cost: Floats
+    positive_cost: Floats
 
     @classmethod
-    def averaged(
-        cls, sides: Sides, cost: NDArray[np.float64], weight: NDArray[np.float64]
-    ) -> "SparseLoss":
+    def averaged(cls, sides: Sides, cost: Floats, weight: Floats) -> "SparseLoss":
         """Return the loss in which each side is a mean, a bag of weight 2 being there twice.
 
         A side of weight 0 costs nothing.
@@ -107,7 +105,7 @@ class SparseLoss:
         return cls(sides, cost[sides.negative_bags] / n_negative, cost[sides.positive] / n_positive)
 
     @property
-    def margins(self) -> NDArray[np.float64]:
+    def margins(self) -> Floats:
         """What the mean score of a positive bag ought to be if one instance of it is positive."""
         return 2.0 / (self.sides.stops - self.sides.starts) - 1.0
 
@@ -122,7 +120,7 @@ class SparseLoss:
             target=np.concatenate([np.ones(n_negative), self.margins]),
         )
 
-    def value(self, scores: NDArray[np.float64]) -> float:
+    def value(self, scores: Floats) -> float:
         """Return the loss at scores of all instances."""
         sides = self.sides
         mean = segment_mean(scores, sides.starts, sides.stops)
@@ -130,7 +128,7 @@ class SparseLoss:
         return float(negative + np.maximum(self.margins - mean, 0.0) @ self.positive_cost)
 
 
-def mean_rule(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def mean_rule(scores: Floats, offsets: Integers) -> Floats:
     """Return how far the mean score of each bag is above the middle of what both signs ask for.
 
     That is -1 for a negative bag and ``2 / n - 1`` for a positive one of ``n`` instances.
@@ -151,11 +149,11 @@ def with_rows(rows: HingeProblem, index: Any, sign: Any, cost: Any) -> HingeProb
     )
 
 
-def signs(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def signs(scores: Floats) -> Floats:
     """Return the label that suits each score best, +1 for 0, which rounding may have moved."""
     return np.where(scores >= -_ROUNDING, 1.0, -1.0)
 
 
-def unsure(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def unsure(scores: Floats) -> Floats:
     """Return the loss of instances whose labels are free: the smaller of both hinges."""
     return np.maximum(1.0 - np.abs(scores), 0.0)

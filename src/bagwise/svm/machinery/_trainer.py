@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers import (
     CachedRows,
     FeatureRows,
@@ -40,7 +40,7 @@ class Trainer(Protocol):
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """Train on rows, from the multipliers of an earlier solution if one is given."""
 
-    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, coef: Floats) -> Floats:
         """Return the inner product of every instance with their sum, each times its coefficient."""
 
     @property
@@ -122,7 +122,7 @@ class KernelTrainer:
             certificate=result.certificate,
         )
 
-    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         used = np.flatnonzero(coef)
         return self.rows.products(used, coef[used], np.arange(self.n_instances))
@@ -130,11 +130,11 @@ class KernelTrainer:
     def _solve(
         self,
         points: RowOperator,
-        sign: NDArray[np.float64],
-        cost: NDArray[np.float64],
-        target: NDArray[np.float64],
-        alpha0: NDArray[np.float64] | None,
-        groups: tuple[NDArray[np.int64], NDArray[np.float64]] | None,
+        sign: Floats,
+        cost: Floats,
+        target: Floats,
+        alpha0: Floats | None,
+        groups: tuple[Integers, Floats] | None,
     ) -> Any:
         settings: dict[str, Any] = {"target": target, "alpha0": alpha0, "tol": self.tol}
         if groups is None:
@@ -173,7 +173,7 @@ class LinearTrainer:
     """
 
     features: Any
-    offsets: NDArray[np.int64]
+    offsets: Integers
     means: Any = None
     tol: float = 1e-6
     max_iter: int = _SOLVER_SWEEPS
@@ -228,11 +228,11 @@ class LinearTrainer:
             weights=result.coef,
         )
 
-    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         return self.rows.dot(self.rows.combine(coef))
 
-    def _points(self, index: NDArray[np.int64]) -> FeatureRows:
+    def _points(self, index: Integers) -> FeatureRows:
         """Return some points.
 
         Instances stay where they are. With means of bags, which only the first problem of a method
@@ -243,7 +243,7 @@ class LinearTrainer:
         return FeatureRows(self.points.features(index))
 
 
-def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> NDArray[np.float64]:
+def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> Floats:
     """Return where to start: the multipliers that the points had, 0 where the sign has changed."""
     if start is None:
         return np.zeros(len(rows.index))
@@ -251,7 +251,7 @@ def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> NDArr
     return np.maximum(rows.sign * before[rows.index], 0.0)
 
 
-def _repeated(index: NDArray[np.int64]) -> NDArray[np.int64]:
+def _repeated(index: Integers) -> Integers:
     """Return the places at which a point occurs that has occurred before."""
     if np.bincount(index).max(initial=0) <= 1:
         return np.empty(0, np.int64)
@@ -260,9 +260,7 @@ def _repeated(index: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.flatnonzero(~first)
 
 
-def _groups(
-    rows: HingeProblem, place: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+def _groups(rows: HingeProblem, place: Integers, n: int) -> tuple[Integers, Floats] | None:
     """Return the group of each row of the matrix and the caps; rows not in use share a cap of 0."""
     if rows.group is None:
         return None
@@ -272,7 +270,7 @@ def _groups(
     return group, np.append(cap, 0.0)
 
 
-def _compact_groups(rows: HingeProblem) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _compact_groups(rows: HingeProblem) -> tuple[Integers, Floats]:
     assert rows.group is not None
     _, first, group = np.unique(rows.group, return_index=True, return_inverse=True)
     return group.astype(np.int64), rows.cost[first]

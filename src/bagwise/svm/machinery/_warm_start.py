@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise.base import Starts
 from bagwise.solvers import rescale_alpha
 from bagwise.svm.machinery._problem import HingeProblem, Solution
@@ -46,7 +46,7 @@ class WarmStart:
         self.starts.keep(replace(solution, scores=np.empty(0)), *parts)
         return solution
 
-    def project(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         return self.trainer.project(coef)
 
