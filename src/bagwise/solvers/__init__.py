@@ -3,79 +3,52 @@
 from bagwise.solvers._lbfgs import BatchObjective, minimize_lbfgs
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
 from bagwise.solvers._result import Certificate, Result, Status
-from bagwise.solvers.assignments import (
-    AssignmentProblem,
+from bagwise.solvers.assignments._assignment_search import AssignmentProblem
+from bagwise.solvers.assignments._assignments import (
     AssignmentResult,
     InnerSolution,
     InnerSolver,
     generate_assignments,
 )
-from bagwise.solvers.clustering import (
+from bagwise.solvers.clustering._bag_mmc import BagMMCResult, solve_bag_mmc
+from bagwise.solvers.clustering._bag_mmc_by_cuts import solve_bag_mmc_by_cuts
+from bagwise.solvers.clustering._bag_mmc_search import (
     BagClusters,
-    BagMMCResult,
-    KMedoidsResult,
-    MMCResult,
     balance_direction,
     search_bag_mmc,
-    solve_bag_mmc,
-    solve_bag_mmc_by_cuts,
-    solve_k_means,
-    solve_k_medoids,
-    solve_mmc_by_cccp,
-    solve_mmc_by_cuts,
 )
-from bagwise.solvers.expansion import (
+from bagwise.solvers.clustering._kmeans import solve_k_means
+from bagwise.solvers.clustering._kmedoids import KMedoidsResult, solve_k_medoids
+from bagwise.solvers.clustering._mmc import MMCResult, solve_mmc_by_cccp, solve_mmc_by_cuts
+from bagwise.solvers.expansion._expansion import (
     ExpansionResult,
-    KernelMeans,
     MeansSource,
-    ReducedSetResult,
     minimize_expansion,
-    reduce_expansion,
     solve_expansion,
 )
-from bagwise.solvers.operators import (
-    CachedRows,
-    DenseGram,
-    EmpiricalMap,
-    FeatureOperator,
-    FeatureRows,
-    KernelRows,
-    RowOperator,
-    SelectedRows,
-    ShiftedRows,
-    StackedRows,
-    SumRows,
-)
-from bagwise.solvers.programs import (
-    ConicResult,
-    Cut,
-    CutProgram,
-    CutResult,
-    SideConstraints,
-    minimize_by_cuts,
-    solve_qp,
-)
-from bagwise.solvers.svm import (
-    BlockGram,
-    GroupedSVMResult,
-    LinearSVMResult,
-    NuSVMInner,
-    NuSVMResult,
-    OneNormSVMResult,
-    PrimalNewtonResult,
-    SVMDualResult,
-    instance_keys,
-    minimize_squared_hinge,
-    perturbed,
-    rescale_alpha,
-    scaled_keys,
-    solve_grouped_svm,
-    solve_grouped_svm_dual,
-    solve_linear_svm,
-    solve_nu_svm,
-    solve_one_norm_svm,
-    solve_svm_dual,
-)
+from bagwise.solvers.expansion._kernel_means import KernelMeans
+from bagwise.solvers.expansion._reduced_set import ReducedSetResult, reduce_expansion
+from bagwise.solvers.operators._cached_rows import CachedRows
+from bagwise.solvers.operators._dense_gram import DenseGram
+from bagwise.solvers.operators._empirical_map import EmpiricalMap, FeatureOperator
+from bagwise.solvers.operators._feature_rows import FeatureRows
+from bagwise.solvers.operators._kernel_rows import KernelRows
+from bagwise.solvers.operators._row_operator import RowOperator
+from bagwise.solvers.operators._sums import StackedRows, SumRows
+from bagwise.solvers.operators._views import SelectedRows, ShiftedRows
+from bagwise.solvers.programs._conic import ConicResult, solve_qp
+from bagwise.solvers.programs._cut_program import CutProgram, SideConstraints
+from bagwise.solvers.programs._cutting_planes import Cut, CutResult, minimize_by_cuts
+from bagwise.solvers.svm._block_gram import BlockGram
+from bagwise.solvers.svm._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
+from bagwise.solvers.svm._grouped_rows import solve_grouped_svm
+from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
+from bagwise.solvers.svm._multipliers import rescale_alpha
+from bagwise.solvers.svm._nu_svm import NuSVMInner, NuSVMResult, solve_nu_svm
+from bagwise.solvers.svm._one_norm_svm import OneNormSVMResult, solve_one_norm_svm
+from bagwise.solvers.svm._perturbation import instance_keys, perturbed, scaled_keys
+from bagwise.solvers.svm._primal_newton import PrimalNewtonResult, minimize_squared_hinge
+from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
 
 __all__ = [
     "AssignmentProblem",

@@ -7,7 +7,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, slice_length
-from bagwise.solvers.operators import RowOperator
+from bagwise.solvers.operators._row_operator import RowOperator
 
 _MOST_ENUMERATED = 4096
 _MOST_SWEEPS = 200

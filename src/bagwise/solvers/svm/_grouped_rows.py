@@ -22,7 +22,7 @@ from bagwise.solvers._checks import (
     not_finite,
 )
 from bagwise.solvers._result import Status
-from bagwise.solvers.operators import RowOperator
+from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.svm._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
 
 _NAME = "solve_grouped_svm"  # in errors

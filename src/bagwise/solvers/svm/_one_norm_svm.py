@@ -19,7 +19,8 @@ from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread, slice_length
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
-from bagwise.solvers.operators import FeatureOperator, FeatureRows
+from bagwise.solvers.operators._empirical_map import FeatureOperator
+from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._multipliers import balanced
 
 _NAME = "solve_one_norm_svm"  # in errors

@@ -16,7 +16,7 @@ from bagwise._arrays import Booleans, Floats
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result
-from bagwise.solvers.operators import RowOperator
+from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
 from bagwise.solvers.svm._svm_dual_set import WorkingSet
 from bagwise.solvers.svm._svm_dual_state import NAME, State

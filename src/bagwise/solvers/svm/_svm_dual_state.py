@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers._checks import checked_array, checked_terms, not_finite
-from bagwise.solvers.operators import RowOperator, as_rows
+from bagwise.solvers.operators._dense_gram import as_rows
+from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.svm._multipliers import intercept_between
 
 _FAR = 0.5  # rows rest if they are so far from violating a condition, in units of the target
