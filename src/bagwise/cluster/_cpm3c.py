@@ -14,7 +14,7 @@ from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, segment_argmax
 from bagwise.base import BagClusterer, BagTags, documented, used_first
-from bagwise.cluster._starts import given_weights, kmeans_weights
+from bagwise.cluster._starts import given_weights, kmeans_weights, order_by_values
 from bagwise.cluster._votes import shares
 from bagwise.solvers import Certificate, MMCResult, Status, solve_mmc_by_cccp, solve_mmc_by_cuts
 
@@ -220,7 +220,8 @@ class CPM3C(BagClusterer):
         if self.init == "random":
             normal: Floats = random.normal(size=(self.n_init, *shape))
             return normal
-        return kmeans_weights(bags, self.n_clusters, self.n_init, random)
+        order = order_by_values(bags, random)
+        return kmeans_weights(bags, order, self.n_clusters, self.n_init, random)
 
     # ------------------------------------------------------------------------------ new bags
 
@@ -246,7 +247,7 @@ class CPM3C(BagClusterer):
         return _leads(bags, self.coef_)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=0.05)
+        return BagTags(order_tolerance=1e-6)
 
 
 def _one_cluster(bags: Bags) -> MMCResult:

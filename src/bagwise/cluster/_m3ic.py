@@ -24,7 +24,7 @@ from bagwise.base import (
     make_features,
     used_first,
 )
-from bagwise.cluster._starts import given_weights, kmeans_weights
+from bagwise.cluster._starts import given_weights, kmeans_weights, order_by_values
 from bagwise.solvers import (
     Certificate,
     Status,
@@ -132,7 +132,8 @@ class M3IC(KernelParameters, BagClusterer):
     The objective is not convex. A search fixes the key instance and the cluster of each bag, solves
     the convex problem that is left, lets the new weights choose again, and so on. It ends in a
     point that this cannot improve, after five to ten rounds as a rule. Early rounds solve their
-    problem roughly, the last one to a duality gap of a thousandth of the objective.
+    problem roughly, the last one to a duality gap of a thousandth of the objective. Nothing depends
+    on the order of bags and instances, beyond rounding.
 
     The constraint looks at the mean of all bags only. It does not keep clusters from being empty,
     and it asks nothing of bags that are centred (:math:`m = 0`). A warning tells of both, but not
@@ -217,7 +218,7 @@ class M3IC(KernelParameters, BagClusterer):
     def _learn(self, bags: Bags) -> dict[str, Any]:
         random = check_random_state(self.random_state)
         feature_map, mapped = self._mapped(bags, np.random.default_rng(random.randint(2**31 - 1)))
-        coef, certificate = self._search(mapped, random)
+        coef, certificate = self._search(bags, mapped, random)
         # Labels are computed as in `predict`, so that both agree to the last bit.
         fitted = feature_map.attributes(coef)
         best, places = self._best(bags, fitted)
@@ -248,18 +249,18 @@ class M3IC(KernelParameters, BagClusterer):
         )
         return feature_map, Bags(features, bags.offsets)
 
-    def _search(self, bags: Bags, random: Any) -> tuple[Floats, Certificate]:
+    def _search(self, bags: Bags, mapped: Bags, random: Any) -> tuple[Floats, Certificate]:
         """Return the weights of features, and the certificate of the search that found them."""
         k, C, n_threads = self.n_clusters, float(self.C), self._n_threads()
-        if bags.n_instances * bags.n_features < _SERIAL_VALUES:
+        if mapped.n_instances * mapped.n_features < _SERIAL_VALUES:
             n_threads = 1
         if k == 1:
             nothing = np.array([C])
             end = Certificate(objective=C, status=Status.CONVERGED, n_iter=0, history=nothing)
-            return np.zeros((1, bags.n_features)), end
-        starts = self._starts(bags, random)
+            return np.zeros((1, mapped.n_features)), end
+        starts = self._starts(bags, mapped, random)
         source = BagSource(
-            bags,
+            mapped,
             n_threads=n_threads,
             max_memory=self.max_memory if self.kernel == "linear" else None,
             scratch=8 * k * len(starts),
@@ -299,25 +300,23 @@ class M3IC(KernelParameters, BagClusterer):
         warn(msg, ConvergenceWarning)
         return None
 
-    def _starts(self, bags: Bags, random: Any) -> Floats:
+    def _starts(self, bags: Bags, mapped: Bags, random: Any) -> Floats:
         if not isinstance(self.init, str):
             if self.kernel != "linear":
                 msg = f"init of M3IC can be weights with kernel='linear' only. Got {self.kernel!r}."
                 raise ValueError(msg)
             return given_weights(self, (self.n_clusters, bags.n_features))
-        if self.init == "random":
-            return self._random_starts(bags, random)
-        return kmeans_weights(bags, self.n_clusters, self.n_init, random)
-
-    def _random_starts(self, bags: Bags, random: Any) -> Floats:
-        k, d = self.n_clusters, bags.n_features
-        if self.kernel == "linear":
-            normal: Floats = random.normal(size=(self.n_init, k, d))
+        if self.init == "random" and self.kernel == "linear":
+            shape = (self.n_init, self.n_clusters, bags.n_features)
+            normal: Floats = random.normal(size=shape)
             return normal
+        order = order_by_values(bags, random)  # the starts are the same in any order of bags
+        if self.init == "kmeans":
+            return kmeans_weights(mapped, order, self.n_clusters, self.n_init, random)
         # Sums of instances, as weights of a kernel are, whatever the features that stand for it.
-        rows = random.permutation(bags.n_instances)[:_MOST_SUMMED]
-        factors = random.normal(size=(self.n_init, k, len(rows)))
-        return np.asarray(factors @ bags.instances[rows], np.float64)
+        rows = random.permutation(order)[:_MOST_SUMMED]
+        factors = random.normal(size=(self.n_init, self.n_clusters, len(rows)))
+        return np.asarray(factors @ mapped.instances[rows], np.float64)
 
     # -------------------------------------------------------------------------------- scoring
 
@@ -371,4 +370,4 @@ class M3IC(KernelParameters, BagClusterer):
         return best, segment_argmax(scores, offsets[:-1], offsets[1:])
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=0.5, max_rule=True)
+        return BagTags(order_tolerance=1e-6, max_rule=True)

@@ -5,10 +5,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import KMeans
 from threadpoolctl import ThreadpoolController
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags
 
@@ -34,11 +35,29 @@ def given_weights(estimator: Any, shape: tuple[int, int]) -> Floats:
     return given[None]
 
 
+def order_by_values(bags: Bags, random: np.random.RandomState) -> Integers:
+    """Return a random order of instances that depends on their values, not on how they come."""
+    direction = random.normal(size=bags.n_features).astype(bags.dtype)
+    return np.argsort(bags.instances @ direction, kind="stable")
+
+
 def kmeans_weights(
-    bags: Bags, n_clusters: int, n_starts: int, random: np.random.RandomState
+    bags: Bags,
+    order: Integers,
+    n_clusters: int,
+    n_starts: int,
+    random: np.random.RandomState,
 ) -> Floats:
-    """Return the centres of k-means clusters of instances, less their mean, for each start."""
-    models = kmeans_runs(bags, n_clusters, n_starts, random, init="random")
+    """Return the centres of k-means clusters of instances, less their mean, for each start.
+
+    The instances that k-means starts from are drawn from them in this ``order``.
+    """
+
+    def draw(instances: Any, n_clusters: int, random_state: np.random.RandomState) -> Any:
+        rows = instances[order[random_state.choice(len(order), n_clusters, replace=False)]]
+        return rows.toarray() if sparse.issparse(rows) else rows
+
+    models = kmeans_runs(bags, n_clusters, n_starts, random, init=draw)
     centres = np.stack([model.cluster_centers_ for model in models]).astype(np.float64)
     return centres - centres.mean(axis=1, keepdims=True)
 

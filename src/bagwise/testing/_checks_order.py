@@ -36,7 +36,7 @@ def _assert_same_fit(model: Any, other: Any, what: str) -> None:
         assert_close(bag_scores(other, bags), bag_scores(model, bags), what)
         return
     expected, got = model.result_.objective, other.result_.objective
-    if not abs(got - expected) <= tolerance * max(1.0, abs(expected)):
+    if not abs(got - expected) <= tolerance * abs(expected) + ROUNDING:
         msg = (
             f"{what}: the objective {got:.6g} differs from {expected:.6g} by more than the "
             f"order_tolerance {tolerance:g} of the tags."

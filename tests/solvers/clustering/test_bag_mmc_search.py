@@ -268,3 +268,23 @@ def test_bad_costs_are_refused(C):
 def test_bad_starts_are_refused(starts, message):
     with pytest.raises(ValueError, match=message):
         search_bag_mmc(BagSource(draw()), starts)
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+@pytest.mark.parametrize("layout", ["float64", "float32", "csr", "equal bags"])
+def test_every_search_goes_the_same_way_in_any_order_of_bags(C, layout):
+    bags = draw(120, 6, seed=5, dtype=np.float32 if layout == "float32" else np.float64)
+    X = np.where(bags.instances > 0, bags.instances, 0.0) if layout == "csr" else bags.instances
+    bags = Bags(sp.csr_array(X) if layout == "csr" else X, bags.offsets)
+    places = np.arange(120) // (3 if layout == "equal bags" else 1)
+    bags, starts = bags[places], starts_for(bags, n_starts=10)
+    tolerance = 1e-5 if layout == "float32" else 1e-9
+    for balance in (1.0, np.inf):
+        runs = []
+        for order in (np.arange(120), np.random.default_rng(0).permutation(120)):
+            source = BagSource(bags[order])
+            m, _ = balance_direction(source)
+            runs.append(search_bag_mmc(source, starts, C=C, balance=balance, direction=m))
+        for first, second in zip(runs[0].parts, runs[1].parts, strict=True):
+            np.testing.assert_allclose(second.history, first.history, rtol=tolerance)
+        np.testing.assert_allclose(runs[1].coef, runs[0].coef, atol=100 * tolerance)

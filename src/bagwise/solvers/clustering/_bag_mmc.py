@@ -20,6 +20,7 @@ from bagwise.solvers.operators._feature_rows import FeatureRows
 
 _SEED = 1964  # of the order in which rows are visited
 _FIRST_SLACK = 0.1  # rows this near to being wrong at guessed margins are visited too
+_ROUNDING = 1e-12  # rows no more than this wrong are right: margins are of size 1
 _SWEEPS_PER_CHECK = 30  # of some rows only, before all are looked at: the choice may be a bad one
 
 
@@ -196,6 +197,7 @@ def descend(
     before: float = inf,
     share: float = 0.0,
     margin0: NDArray[np.float64] | None = None,
+    order: NDArray[np.int64] | None = None,
     started: float | None = None,
 ) -> BagMMCResult:
     """Solve a checked problem.
@@ -212,12 +214,14 @@ def descend(
         A gap of at most ``share * (before - objective)`` will do as well.
     margin0 : ndarray of shape (n,), optional
         Margins that are nearly those of the start: they say which rows to visit at first.
+    order : ndarray of int of shape (n,), optional
+        The rows in the order that sweeps shuffle; by default as they come.
     started : float, optional
         When the clock began to run.
     """
     started = perf_counter() if started is None else started
     before = min(before, problem.C)
-    descent = _Descent(problem, alpha0)
+    descent = _Descent(problem, alpha0, np.arange(problem.matrix.n) if order is None else order)
     if margin0 is not None:
         descent.restrict(margin0, _FIRST_SLACK)
     history: list[float] = []
@@ -231,7 +235,7 @@ def descend(
         goal = max(tol * primal, share * (before - primal))
         if gaps[-1] <= goal or descent.n_sweeps >= max_iter:
             break
-        descent.restrict(descent.margin, 0.0)
+        descent.restrict(descent.margin, -_ROUNDING)
     return BagMMCResult(
         x=descent.alpha,
         coef=descent.coef,
@@ -251,7 +255,9 @@ def descend(
 class _Descent:
     """Coordinate descent: the multipliers, the sums of rows they make, the rows still visited."""
 
-    def __init__(self, problem: MarginProblem, alpha0: NDArray[np.float64]) -> None:
+    def __init__(
+        self, problem: MarginProblem, alpha0: NDArray[np.float64], order: NDArray[np.int64]
+    ) -> None:
         from bagwise.solvers.clustering import _bag_mmc_kernels as kernels
 
         self.problem, self.kernels = problem, kernels
@@ -259,7 +265,7 @@ class _Descent:
         n, d = matrix.n, matrix.d
         self.cap = problem.C / n
         self.alpha = np.clip(alpha0, 0.0, self.cap)
-        self.order, self.place = np.arange(n), np.array([-1, 0, n, 0, _SEED])
+        self.all_rows, self.order, self.place = order, order.copy(), np.array([-1, 0, n, 0, _SEED])
         self.found = np.array([0.0, -inf, inf, inf, -inf, 0.0, *[0.0] * (2 * k)])
         self.sums, self.total, self.coef = np.zeros((k, d)), np.empty(d), np.empty((k, d))
         self.square, self.height, self.margin = np.empty(n), np.empty(n), np.empty(n)
@@ -300,7 +306,7 @@ class _Descent:
     def restrict(self, margin: NDArray[np.float64], slack: float) -> None:
         """Visit only rows that are not optimal, or nearly so, at these margins."""
         self.kernels.restrict(
-            self.alpha, self.cap, margin, slack, self.order, self.place, self.found
+            self.alpha, self.cap, margin, slack, self.all_rows, self.order, self.place, self.found
         )
 
     def values(self) -> tuple[float, float]:

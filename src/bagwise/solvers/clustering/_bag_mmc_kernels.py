@@ -205,8 +205,8 @@ def _end_sweep(
     place[SWEEPS] += 1
     place[COUNT] = place[KEPT]
     place[POSITION] = -1
-    found[DROP_ABOVE] = found[LARGEST] if found[LARGEST] > 0.0 else np.inf
-    found[DROP_BELOW] = found[SMALLEST] if found[SMALLEST] < 0.0 else -np.inf
+    found[DROP_ABOVE] = found[LARGEST] if found[LARGEST] > _EXACT else np.inf
+    found[DROP_BELOW] = found[SMALLEST] if found[SMALLEST] < -_EXACT else -np.inf
     gap = found[GAP]
     found[GAP], found[LARGEST], found[SMALLEST] = 0.0, -np.inf, np.inf
     primal = found[DUAL] + gap
@@ -260,12 +260,12 @@ def dense_descend(
             kept += 1
             gap += cap * max(-slope, 0.0) + value * slope
             largest, smallest = max(largest, projected), min(smallest, projected)
-            if projected == 0.0:
+            if abs(projected) <= _EXACT:
                 continue
             step = _best_step(
                 slope, -value, cap - value, square[i], height[i], r, k, width, found
             )  # fmt: skip
-            alpha[i] = min(max(value + step, 0.0), cap)
+            alpha[i] = cap if step >= cap - value else max(value + step, 0.0)
             if k == 2:
                 step = -step if r else step
                 for f in range(d):
@@ -331,12 +331,12 @@ def csr_descend(
             kept += 1
             gap += cap * max(-slope, 0.0) + value * slope
             largest, smallest = max(largest, projected), min(smallest, projected)
-            if projected == 0.0:
+            if abs(projected) <= _EXACT:
                 continue
             step = _best_step(
                 slope, -value, cap - value, square[i], height[i], r, k, width, found
             )  # fmt: skip
-            alpha[i] = min(max(value + step, 0.0), cap)
+            alpha[i] = cap if step >= cap - value else max(value + step, 0.0)
             if k == 2:
                 step = -step if r else step
                 for e in range(begin, end):
@@ -394,11 +394,12 @@ def settle(
 @compiled
 def restrict(
     alpha: NDArray[np.float64], cap: float, margin: NDArray[np.float64], slack: float,
-    order: NDArray[np.int64], place: NDArray[np.int64], found: NDArray[np.float64],
+    all_rows: NDArray[np.int64], order: NDArray[np.int64], place: NDArray[np.int64],
+    found: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Take into the next sweep the rows that are not optimal, or nearly so, at these margins."""
     first, last = 0, order.shape[0]
-    for i in range(alpha.shape[0]):
+    for i in all_rows:
         may_fall = alpha[i] > 0.0 and (alpha[i] < cap or margin[i] > 1.0 - slack)
         may_rise = alpha[i] < cap and (alpha[i] > 0.0 or margin[i] < 1.0 + slack)
         if may_fall or may_rise:

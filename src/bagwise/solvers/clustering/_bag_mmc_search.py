@@ -299,6 +299,8 @@ class _Search:
         self.balance = balance_range("search_bag_mmc", d, setting.balance, setting.direction)
         self.place, self.cluster = np.full(n, -1), np.full(n, -1)
         self.score, self.alpha = np.zeros(n), np.zeros(n)
+        # Solvers visit bags as the start scores them: their order in the data does not matter.
+        self.order: NDArray[np.int64] | None = None
         self.share = _INNER_SHARE
         self.inner: BagMMCResult | None = None
         self.best = _Best(inf, weights, self.cluster, self.place, self.score)
@@ -314,6 +316,8 @@ class _Search:
         self.place[changed] = np.concatenate([choice.place for choice in choices])
         self.cluster[changed] = np.concatenate([choice.cluster for choice in choices])
         self.rows.put(choices)
+        if self.order is None:
+            self.order = np.lexsort((self.score, self.cluster))
         if self.inner is not None:  # else the weights are a start, whose size means nothing
             self._compare(self.inner, is_fixed=not len(changed))
 
@@ -351,7 +355,7 @@ class _Search:
             point = descend(
                 MarginProblem(matrix, self.cluster, self.k, setting.C, *self.balance),
                 self.alpha, tol=setting.inner_tol, max_iter=setting.inner_max_iter,
-                before=self.best.objective, share=self.share,
+                before=self.best.objective, share=self.share, order=self.order,
                 # The margins of a start depend on its size, which must not matter.
                 margin0=None if self.inner is None else self.kappa * self.score,
             )  # fmt: skip
