@@ -221,7 +221,7 @@ def test_a_fit_with_an_empty_cluster_does_not_pass_its_weights_on():
 )
 def test_works_with_every_clusterer(toy, model, grid):
     bags, _ = toy
-    search = ClusterSearch(model, grid, n_runs=2, random_state=0).fit(bags)
+    search = ClusterSearch(model, grid, n_runs=2, random_state=2).fit(bags)
     assert search.labels_.shape == (len(bags),)
     again = clone(search.best_estimator_).fit(bags)
     np.testing.assert_array_equal(again.labels_, search.labels_)
@@ -291,7 +291,7 @@ def test_pipelines_lists_sparse_bags_and_matrices(toy):
 def test_results_have_a_column_for_each_parameter(toy):
     bags, _ = toy
     grid = [{"C": [0.1, 1.0]}, {"balance": [2.0]}]
-    results = ClusterSearch(M3IC(3), grid, n_runs=2, random_state=0).fit(bags).results_
+    results = ClusterSearch(M3IC(3), grid, n_runs=2, random_state=WHOLE).fit(bags).results_
     assert results["param_C"].tolist() == [0.1, 1.0, None]
     assert results["param_balance"].tolist() == [None, None, 2.0]
     assert {len(column) for column in results.values()} == {3}
