@@ -241,7 +241,7 @@ class MIGraphSVM(BagKernelMachine):
     def _averages(self) -> bool:
         return self.graph == "cliques" and self.normalization in (None, "average")
 
-    def _instance_factors(self, bags: Bags) -> Floats:
+    def _instance_weights(self, bags: Bags) -> Floats:
         return clique_weights(bags.instances, bags.offsets[:-1], bags.offsets[1:], **self._links)
 
     @property

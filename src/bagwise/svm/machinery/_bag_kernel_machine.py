@@ -127,7 +127,7 @@ class BagKernelMachine(BagRowMachine):
         "normalization": [StrOptions({"average", "feature_space"})],
     }
 
-    def _instance_factors(self, bags: Bags) -> Floats | None:
+    def _instance_weights(self, bags: Bags) -> Floats | None:
         """Return the weight of each instance, or None if all are 1."""
         return None
 
@@ -145,21 +145,21 @@ class BagKernelMachine(BagRowMachine):
             return self._learn_rows(self._one_row_each(bags), target, cost_weight, bag_weight)
         kernel = self._resolve_kernel(bags, bag_weight)
         if self._has_features:
-            factors = self._instance_factors(bags)
+            weights = self._instance_weights(bags)
             representation = self._represent(bags, bag_weight)
             instances: Any = representation.trainer
-            features = weighted_sums(instances.features, bags.offsets, factors)
-            _divide_rows(features, self._norms(bags, kernel, factors))
+            features = weighted_sums(instances.features, bags.offsets, weights)
+            _divide_rows(features, self._norms(bags, kernel, weights))
             rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
             return self._fitted(representation, self._solve_rows(rows, target, cost_weight))
         share = self._share(bags, needs_room=True)
-        gram, factors = self._pair_sums(bags, kernel, share)
-        norm = self._norms(bags, kernel, factors, np.diagonal(gram))
+        gram, weights = self._pair_sums(bags, kernel, share)
+        norm = self._norms(bags, kernel, weights, np.diagonal(gram))
         normalise_set_gram(gram, norm, norm, out=gram)
         coef, fitted = self._solve_gram(gram, target, cost_weight, share)
         instance_coef = spread(coef / norm, bags.sizes)
-        if factors is not None:
-            instance_coef *= factors
+        if weights is not None:
+            instance_coef *= weights
         fitted |= expansion_attributes(bags.instances, instance_coef, kernel)
         if share is not None:
             sums, _ = self._whole_sums(share, kernel)
@@ -171,11 +171,11 @@ class BagKernelMachine(BagRowMachine):
     ) -> tuple[Floats, Floats | None]:
         """Return the sums over pairs of instances of every two bags, and the weights in them."""
         if share is None:
-            factors = self._instance_factors(bags)
-            return _factored(set_gram, kernel, bags, factors), factors
-        sums, factors = self._whole_sums(share, kernel)
+            weights = self._instance_weights(bags)
+            return _weighted(set_gram, kernel, bags, weights), weights
+        sums, weights = self._whole_sums(share, kernel)
         chosen = np.ix_(share.index, share.index)
-        return sums[chosen], None if factors is None else factors[share.rows]
+        return sums[chosen], None if weights is None else weights[share.rows]
 
     def _whole_sums(self, share: Share, kernel: InstanceKernel) -> tuple[Floats, Floats | None]:
         """Return the same of all bags of a search, whatever is selected."""
@@ -204,17 +204,17 @@ class BagKernelMachine(BagRowMachine):
         self,
         bags: Bags,
         kernel: InstanceKernel,
-        factors: Floats | None,
+        weights: Floats | None,
         squares: Floats | None = None,
     ) -> Floats:
         """Return what the sums over each bag are divided by; ``squares`` if they are known."""
         if not self._averages:
             if squares is None:
-                squares = _factored(set_self, kernel, bags, factors)
+                squares = _weighted(set_self, kernel, bags, weights)
             return positive_root(squares)
-        if factors is None:
+        if weights is None:
             return bags.sizes.astype(np.float64)
-        return np.add.reduceat(factors, bags.offsets[:-1])
+        return np.add.reduceat(weights, bags.offsets[:-1])
 
     # -------------------------------------------------------------------------------- scoring
 
@@ -225,13 +225,13 @@ class BagKernelMachine(BagRowMachine):
         sums = self._shared_sums(share)
         kernel, squares = self._fitted_kernel(), None
         if share is not None and sums is not None:
-            whole, factors = self._whole_sums(share, kernel)
+            whole, weights = self._whole_sums(share, kernel)
             squares = np.diagonal(whole)[share.index]
-            factors = None if factors is None else factors[share.rows]
+            weights = None if weights is None else weights[share.rows]
         else:
-            factors, offsets = self._instance_factors(bags), bags.offsets
-            sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:], weights=factors)
-        return sums / self._norms(bags, kernel, factors, squares)[:, None] + self.intercept_
+            weights, offsets = self._instance_weights(bags), bags.offsets
+            sums = segment_sum(self._expand(bags), offsets[:-1], offsets[1:], weights=weights)
+        return sums / self._norms(bags, kernel, weights, squares)[:, None] + self.intercept_
 
     def _shared_sums(self, share: Share | None) -> Floats | None:
         """Return the sums of bags over the columns of the shared matrix, if they are known."""
@@ -251,12 +251,12 @@ def spread(values: Floats, sizes: Integers) -> Floats:
     return np.repeat(values, sizes, axis=1)
 
 
-def weighted_sums(features: Any, offsets: Integers, factors: Floats | None) -> Any:
+def weighted_sums(features: Any, offsets: Integers, weights: Floats | None) -> Any:
     """Return the sum of the features of each bag, each instance with its weight."""
-    if factors is None:
-        factors = np.ones(features.shape[0])
+    if weights is None:
+        weights = np.ones(features.shape[0])
     shape = (len(offsets) - 1, features.shape[0])
-    return sp.csr_array((factors, np.arange(features.shape[0]), offsets), shape=shape) @ features
+    return sp.csr_array((weights, np.arange(features.shape[0]), offsets), shape=shape) @ features
 
 
 def positive_root(squares: Floats) -> Floats:
@@ -265,14 +265,14 @@ def positive_root(squares: Floats) -> Floats:
     return np.where(roots > 0, roots, 1.0)
 
 
-def _factored(pair_sums: Any, kernel: InstanceKernel, bags: Bags, factors: Floats | None) -> Floats:
+def _weighted(pair_sums: Any, kernel: InstanceKernel, bags: Bags, weights: Floats | None) -> Floats:
     """Call `set_gram` or `set_self`; weights belong to rows in the order of the bags."""
     sums: Floats
-    if factors is None:
+    if weights is None:
         sums = pair_sums(kernel, *bags.segments)
     else:
         offsets = bags.offsets
-        sums = pair_sums(kernel, bags.instances, offsets[:-1], offsets[1:], weights=factors)
+        sums = pair_sums(kernel, bags.instances, offsets[:-1], offsets[1:], weights=weights)
     return sums
 
 

@@ -37,7 +37,7 @@ _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if row
 
 @dataclass(frozen=True, eq=False)
 class _KeySolution:
-    """The machine of one output: factors of the instances, a constant, how it was found."""
+    """The machine of one output: coefficients of the instances, a constant, how it was found."""
 
     coef: Floats
     intercept: float

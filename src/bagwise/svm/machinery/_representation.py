@@ -86,7 +86,7 @@ def represent(
 
 
 def expansion_attributes(instances: Any, coef: Floats, kernel: InstanceKernel) -> dict[str, Any]:
-    """Return an expansion over instances as attributes; rows without a factor are left out."""
+    """Return an expansion over instances as attributes; rows without a coefficient are left out."""
     rows = np.flatnonzero(coef.any(axis=0))
     return {
         "support_vectors_": instances[rows],
