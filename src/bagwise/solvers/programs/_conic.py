@@ -96,7 +96,8 @@ def solve_qp(
     Returns
     -------
     ConicResult
-        ``lower_bound`` is the dual value at the multipliers; it is a bound up to the residual.
+        ``lower_bound`` is the dual value at the multipliers, a bound up to ``tol``; ``-inf`` if not
+        converged, as the multipliers need not be feasible then.
 
     Raises
     ------
@@ -173,7 +174,7 @@ def solve_qp(
         dual_upper=at_high,
         dual_cones=tuple(duals[4:]),
         objective=objective,
-        lower_bound=bound,
+        lower_bound=bound if residual <= tol else -np.inf,
         residual=residual,
         status=Status.CONVERGED if residual <= tol else limited,
         n_iter=int(answer.iterations),

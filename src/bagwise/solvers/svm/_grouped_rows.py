@@ -79,7 +79,8 @@ def solve_grouped_svm(
     -------
     GroupedSVMResult
         ``lower_bound`` is the dual value on the rows chosen, which bounds the whole problem;
-        ``coef`` the weights, where the rows have features.
+        ``history`` the objective after each round, which need not fall; ``coef`` the weights, where
+        the rows have features.
 
     See Also
     --------
@@ -132,7 +133,7 @@ def solve_grouped_svm(
         residual=max(result.residual, float(excess.max(initial=0.0))),
         status=status,
         n_iter=len(history),
-        history=np.minimum.accumulate(history),
+        history=np.array(history),
         solve_time=perf_counter() - started,
     )
 

@@ -205,6 +205,8 @@ class _Search:
                 if np.isfinite(point.primal - point.dual) and point.residual <= self.tol:
                     return point
                 start = self._moved(alpha0, point)
+        if self.max_iter == 0:
+            return problem.origin() if start is None else point
         if self._is_wide():
             point = self._pair_steps(start)
         elif min(matrix.d, matrix.n) >= _MANY_FEATURES:

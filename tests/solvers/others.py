@@ -1,0 +1,325 @@
+"""Programmes, clusters, assignments and expansions on hard rows, straight from the docs."""
+
+import numpy as np
+
+import bagwise.solvers as solvers
+from bagwise import Bags
+from bagwise.bags import BagSource
+from bagwise.kernels import InstanceKernel
+from solvers.problems import EPS, Problem, Value, hinges, rows
+
+
+def qp(kind):
+    A, sign, cost = rows(kind)
+    X, (n, d) = A.astype(float), A.shape
+    P = np.diag(np.r_[np.ones(d), np.zeros(n + 1)])
+    q = np.r_[np.zeros(d + 1), cost]
+    A_ub = -np.hstack([sign[:, None] * X, sign[:, None], np.eye(n)])
+    lower = np.r_[np.full(d + 1, -np.inf), np.zeros(n)]
+
+    def objective(result):
+        return Value.of(0.5 * np.outer(result.x, result.x) * P, q * result.x)
+
+    return Problem(
+        "solve_qp", kind,
+        {"P": P, "q": q, "A_ub": A_ub, "b_ub": -np.ones(n), "lower": lower},
+        objective, least=1, history="none", exact={},
+    )  # fmt: skip
+
+
+def cuts(kind, C, eps=0.0):
+    A, sign, _ = rows(kind)
+    X, (n, d) = A.astype(float), A.shape
+
+    def loss(w):
+        slack = 1.0 - sign * (X @ w)
+        inside = slack > 0.0
+        return solvers.Cut(
+            slope=-(sign * inside) @ X / n, offset=inside.mean(), value=slack[inside].sum() / n
+        )
+
+    def objective(result):
+        return Value.of(0.5 * result.x**2, hinges(X @ result.x, sign, C / n))
+
+    def criterion(result):
+        value, gap = objective(result).value, result.objective - result.lower_bound
+        return Value(gap / (max(tol * value, C * eps) / tol), 1.0)
+
+    def residual(result):
+        return Value(1.0 - result.lower_bound / objective(result).value, 1.0)
+
+    tol = 1e-9 if eps else 1e-3
+    return Problem(
+        "minimize_by_cuts", f"{kind}-{C:g}-{eps:g}",
+        {"loss": loss, "n_weights": d, "C": C, "eps": eps, "tol": tol},
+        objective, None, criterion, residual, least=1, exact={} if eps else {"tol": 1e-7},
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ clustering
+
+
+def key_rows(kind):
+    """Return rows with clusters of their own, and a direction."""
+    X, sign, _ = rows(kind)
+    X[:, 1] += 2.0 * sign
+    cluster = (sign > 0).astype(int) + (X[:, 1] > X[:, 1].mean())
+    return X, cluster, np.asarray(X.sum(axis=0), float)
+
+
+def bag_mmc(kind, solver, *, C=1.0, balance=np.inf):
+    X, cluster, direction = key_rows(kind)
+    k, Y = 3, X.astype(float)
+
+    def objective(result):
+        W = result.coef
+        assert np.ptp(W @ direction) <= balance + 1e-9 * np.abs(W * direction).sum()
+        margin = 1.5 * ((W - W.mean(axis=0))[cluster] * Y).sum(axis=1)
+        return Value.of(0.5 * W**2, hinges(margin, 1.0, C / len(Y)))
+
+    def criterion(result):
+        value = objective(result).value
+        return Value((value - result.lower_bound) / value, 1.0)
+
+    is_cuts = solver == "solve_bag_mmc_by_cuts"
+    return Problem(
+        solver, f"{kind}-{C:g}-{balance:g}",
+        {"instances": X, "cluster": cluster, "n_clusters": k, "C": C,
+         "balance": balance, "direction": direction},
+        objective, None, criterion, least=int(is_cuts), exact={"tol": 1e-7, "max_iter": 3000},
+        history="falls" if is_cuts else "ends",
+    )  # fmt: skip
+
+
+def toy_bags(kind):
+    A, _, _ = rows(kind)
+    n = len(A)
+    return Bags(A, np.r_[0, 3, 4, np.arange(8, n, 4), n])
+
+
+def blurred(value, bags):
+    """Return a value that is computed in the precision of the bags."""
+    factor = float(np.finfo(bags.dtype).eps) / EPS
+    return value._replace(size=value.size * min(factor, 1e7))
+
+
+def mmc(kind, solver, *, C=1.0, balance=np.inf):
+    bags = toy_bags(kind)
+    X = bags.instances.astype(float)
+    start = X[[0, 9, 17]]
+    direction = X.sum(axis=0)
+
+    def objective(result):
+        W = getattr(result, "coef", result.x if hasattr(result, "x") else None)
+        assert np.ptp(W @ direction) <= balance + 1e-9 * np.abs(W * direction).sum()
+        scores = X @ W.T
+        if solver == "search_bag_mmc":
+            lead = 1.5 * (scores.max(axis=1) - scores.mean(axis=1))
+            margin = np.maximum.reduceat(lead, bags.offsets[:-1])
+        else:
+            ranked = np.sort(scores, axis=1)
+            margin = ranked[:, -1] - ranked[:, -2]
+        value = Value.of(0.5 * W**2, hinges(margin, 1.0, C / len(margin)))
+        return blurred(value, bags)  # scores are in single precision
+
+    first = {"starts": np.stack([start, X[[1, 5, 30 % len(X)]]])}
+    return Problem(
+        solver, f"{kind}-{C:g}-{balance:g}",
+        {"source": BagSource(bags), **(first if solver == "search_bag_mmc" else {"start": start}),
+         "C": C, "balance": balance, "direction": direction},
+        objective, least=1, exact={"tol": 1e-8},
+        budget="max_cuts" if solver == "solve_mmc_by_cuts" else "max_iter",
+    )  # fmt: skip
+
+
+def k_means(kind):
+    bags = toy_bags(kind)
+    X = bags.instances.astype(float)
+    start = X[[0, 9, 17]]
+    weight = np.linspace(0.5, 2.0, len(X))
+
+    def objective(result):
+        """Take as many plain steps of Lloyd from the start."""
+        centres = start
+        for _ in range(result.n_iter):
+            square = ((X[:, None] - centres) ** 2).sum(axis=2)
+            label = square.argmin(axis=1)
+            centres = np.stack([np.average(X[label == p], 0, weight[label == p]) for p in range(3)])
+        np.testing.assert_allclose(
+            result.x, centres, rtol=1e-4 if bags.dtype.itemsize < 8 else 1e-9
+        )
+        value = Value.of(weight[:, None] * (X - centres[label]) ** 2)
+        return value._replace(size=value.size * (1e9 if bags.dtype.itemsize < 8 else 1.0))
+
+    return Problem(
+        "solve_k_means", kind,
+        {"source": BagSource(bags), "start": start, "weight": weight},
+        objective, least=1, exact={"tol": 0.0},
+    )  # fmt: skip
+
+
+def k_medoids(kind, method):
+    A, _, _ = rows(kind)
+    D = np.sqrt(((A[:, None] - A) ** 2).sum(axis=2))
+    E = D.astype(float)
+
+    def objective(result):
+        return Value.of(E[:, result.medoids].min(axis=1))
+
+    def criterion(result):
+        """Look at every exchange, or at every other medoid of a cluster."""
+        value = objective(result).value
+        if method == "alternate":
+            own = [E[np.ix_(result.labels == p, result.labels == p)] for p in range(4)]
+            least = sum(block.sum(axis=0).min() for block in own)
+        else:
+            others = [np.delete(result.medoids, p) for p in range(4)]
+            near = [E[:, other].min(axis=1) for other in others]
+            least = min(np.minimum(E, part[:, None]).sum(axis=0).min() for part in near)
+        return Value(float(least < (1.0 - 1e-12) * value), 0.0)
+
+    return Problem(
+        "solve_k_medoids", f"{kind}-{method}",
+        {"distance": D, "n_clusters": 4, "method": method, "n_init": 1,
+         "rng": np.random.default_rng(0), "init": [0, 1, 2, 3]},
+        objective, None, criterion, least=1, exact={}, tol=0.0, is_sure=False,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------- assignments, expansions, surrogates
+
+
+def assignments(kind):
+    A, _, cost = rows(kind)
+    X = A.astype(float)
+    bags, fixed = X[:15], X[15:23]
+    offsets = np.arange(0, 16, 3)
+    sign = np.r_[np.ones(5), -np.ones(8)]
+    ridge = 1.0 / np.maximum(np.r_[cost[:15:3], cost[15:23]], 1e-3)
+    problem = solvers.AssignmentProblem(bags @ bags.T, bags @ fixed.T, fixed @ fixed.T, offsets)
+
+    def objective(result):
+        """Mix the Gram matrices of the columns."""
+        assert abs(result.x.sum() - 1.0) <= 1e-9
+        form = np.zeros((13, 13))
+        for weight, column in zip(result.x, result.columns, strict=True):
+            parts = np.add.reduceat(column[:, None] * bags, offsets[:-1])
+            mixed = np.vstack([parts, fixed])
+            form += weight * mixed @ mixed.T
+        form += np.diag(ridge)
+        return Value.of(-0.5 * np.outer(result.b, result.b) * form)
+
+    def criterion(result):
+        return Value(result.gap_estimate / abs(objective(result).value), 1.0)
+
+    return Problem(
+        "generate_assignments", kind,
+        {"problem": problem, "inner": solvers.NuSVMInner(sign, ridge, tol=1e-11),
+         "rng": np.random.default_rng(0)},
+        objective, None, criterion, budget="max_rounds", least=1, exact={"tol": 1e-8},
+    )  # fmt: skip
+
+
+def expansion(kind, solver, **options):
+    bags = toy_bags(kind)
+    X, rng = bags.instances.astype(float), np.random.default_rng(4)
+    kernel = InstanceKernel("rbf", gamma=1.0 / (X.var() * X.shape[1]))
+    sign = np.where(rng.random((len(bags), 2)) < 0.5, 1.0, -1.0)
+    cost = np.full(sign.shape, 1e6 if kind == "large" else 10.0)
+    cost[0] = 0.0
+    start = X[[0, 9, 17]]
+
+    def objective(result):
+        Z = np.asarray(result.x, float)
+        K = np.exp(-kernel.gamma * ((Z[:, None] - Z) ** 2).sum(axis=2))
+        K += result.jitter * np.eye(len(Z))
+        values = np.exp(-kernel.gamma * ((X[:, None] - Z) ** 2).sum(axis=2))
+        means = np.add.reduceat(values, bags.offsets[:-1]) / bags.sizes[:, None]
+        decision = means @ result.coef.T + result.intercept
+        forms = 0.5 * np.einsum("ck,kl,cl->ckl", result.coef, K, result.coef)
+        value = Value.of(forms, hinges(decision, sign, cost, squared=True))
+        return blurred(value, bags)
+
+    vectors = "Z0" if solver == "minimize_expansion" else "Z"
+    return Problem(
+        solver, "-".join([kind, *map(str, options.values())]),
+        {"source": solvers.KernelMeans(bags, kernel, len(start)), vectors: start, "sign": sign,
+         "cost": cost, **options},
+        objective, least=1, exact={"tol": 1e-7} if vectors == "Z0" else {},
+    )  # fmt: skip
+
+
+def reduced(kind):
+    X, sign, _ = rows(kind)
+    Y = X.astype(float)
+    kernel = InstanceKernel("rbf", gamma=1.0 / (Y.var() * Y.shape[1]))
+    coef = np.vstack([sign, np.linspace(0.0, 1.0, len(Y))])
+
+    def objective(result):
+        Z = np.vstack([Y, result.x])
+        K = np.exp(-kernel.gamma * ((Z[:, None] - Z) ** 2).sum(axis=2))
+        factor = np.hstack([coef, -result.coef])
+        value = Value.of(np.einsum("ci,ij,cj->cij", factor, K, factor))
+        return value._replace(size=100.0 * value.size)  # the history holds a small ridge too
+
+    return Problem(
+        "reduce_expansion", kind,
+        {"kernel": kernel, "X": X, "coef": coef, "n_vectors": 4},
+        objective, least=1, history="ends", exact={"tol": 1e-10},
+    )  # fmt: skip
+
+
+class _Hinges:
+    """Squared hinges of weights at several points, as `minimize_lbfgs` asks for them."""
+
+    def __init__(self, X, sign, cost):
+        self.X, self.sign, self.cost = X, sign, cost
+
+    def values(self, W, starts):
+        self.W = dict(zip(starts.tolist(), W.copy(), strict=True))
+        return np.array([0.5 * w @ w + self.losses(w).sum() for w in W])
+
+    def gradients(self, starts):
+        return np.array([self.gradient(self.W[start]) for start in starts.tolist()])
+
+    def losses(self, w):
+        size = np.abs(self.X) @ np.abs(w)
+        return hinges(self.X @ w, self.sign, self.cost, size, squared=True)
+
+    def gradient(self, w):
+        slack = np.maximum(1.0 - self.sign * (self.X @ w), 0.0)
+        return w - 2.0 * self.X.T @ (self.sign * self.cost * slack)
+
+
+def lbfgs(kind):
+    A, sign, cost = rows(kind)
+    losses = _Hinges(A.astype(float), sign, cost)
+
+    def objective(result):
+        return Value.of(0.5 * result.x**2, losses.losses(result.x))
+
+    return Problem(
+        "minimize_lbfgs", kind, {"objective": losses, "X0": np.zeros((2, A.shape[1]))},
+        objective,
+    )  # fmt: skip
+
+
+class _Quartic:
+    """``x^4 - 8 x^2 + 3 x``, whose concave part is replaced by a tangent."""
+
+    def value(self, x):
+        return x**4 - 8.0 * x**2 + 3.0 * x
+
+    def majorize(self, x):
+        return 3.0 - 16.0 * x
+
+    def minimize(self, slope, x, tol):
+        return float(np.cbrt(-slope / 4.0))
+
+
+def majorized(start):
+    return Problem(
+        "majorize_minimize", f"{start:g}", {"problem": _Quartic(), "x0": start},
+        lambda result: Value.of([result.x**4, -8.0 * result.x**2, 3.0 * result.x]),
+        exact={"tol": 1e-14, "max_iter": 1000},
+    )  # fmt: skip

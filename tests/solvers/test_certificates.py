@@ -1,0 +1,160 @@
+"""Certificates away from the optimum: what every solver says of a point is true of that point.
+
+Every problem of the table is solved with few iterations, loosely, as usual and exactly; see `runs`.
+"""
+
+import inspect
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import bagwise.solvers as solvers
+from bagwise.solvers import Status
+from bagwise.solvers.clustering import _mmc
+from bagwise.solvers.svm import _grouped_rows, _nu_svm
+from solvers.machines import grouped
+from solvers.others import assignments, mmc
+from solvers.problems import EPS, runs
+from solvers.table import TABLE
+
+
+def check_objective_is_that_of_the_point(problem):
+    for run in runs(problem):
+        wanted = problem.objective(run.result)
+        assert abs(run.result.objective - wanted.value) <= wanted.rounding
+
+
+def check_lower_bound_is_that_of_a_feasible_point_of_the_dual(problem):
+    for run in runs(problem):
+        if problem.dual is not None:
+            wanted = problem.dual(run.result)
+            assert abs(run.result.lower_bound - wanted.value) <= wanted.rounding
+
+
+def check_no_lower_bound_is_above_any_objective(problem):
+    values = [problem.objective(run.result) for run in runs(problem)]
+    best = min(values) if problem.solver != "solve_qp" else values[-1]  # else not yet feasible
+    for run, value in zip(runs(problem), values, strict=True):
+        slack = best.rounding + value.rounding
+        if problem.solver == "solve_qp":  # a bound up to its residual
+            slack += run.result.residual * max(1.0, value.size)
+        assert run.result.lower_bound <= best.value + slack
+
+
+def check_budget_is_kept(problem):
+    for run in runs(problem):
+        assert run.result.n_iter <= run.budget
+        if run.result.status is Status.MAX_ITER:
+            assert run.result.n_iter == run.budget
+
+
+def check_converged_means_that_the_criterion_holds(problem):
+    for run in runs(problem):
+        if problem.criterion is None:
+            break
+        found, size = problem.criterion(run.result)
+        blur = 1e-3 * run.tol + 64 * EPS * size
+        if run.result.converged:
+            assert found <= run.tol + blur
+        elif problem.is_sure:
+            assert found > run.tol - blur
+
+
+def check_residual_is_that_of_the_point(problem):
+    for run in runs(problem):
+        if problem.criterion is None or problem.residual == "other":
+            break
+        if np.isfinite(run.result.residual):
+            found, size = (problem.residual or problem.criterion)(run.result)
+            blur = 1e-3 * run.tol + 64 * EPS * size + 1e-9 * found
+            assert abs(run.result.residual - found) <= blur
+
+
+def check_more_effort_is_never_worse(problem):
+    """More iterations where the objective falls, and a smaller tolerance where there is one end."""
+    last = runs(problem)[-2]
+    chains = [[last, runs(problem)[-1]]] if np.isfinite(last.result.lower_bound) else []
+    if problem.history == "falls":
+        chains.append([run for run in runs(problem) if run.tol == last.tol])
+    for chain in chains:
+        for before, after in pairwise(problem.objective(run.result) for run in chain):
+            slack = 1e-9 * abs(before.value) + before.rounding + after.rounding
+            assert after.value <= before.value + slack
+
+
+def check_history_leads_to_the_point(problem):
+    for run in runs(problem):
+        if problem.history == "none":
+            break
+        result, wanted = run.result, problem.objective(run.result)
+        end = -result.lower_bound if problem.history == "dual" else result.objective
+        size = problem.dual(result).rounding if problem.history == "dual" else wanted.rounding
+        assert abs(result.history[-1] - end) <= size
+        if problem.history != "ends":
+            assert (np.diff(result.history) <= size).all()
+        if len(result.gap_history):
+            assert len(result.gap_history) == len(result.history)
+            if np.isfinite(result.lower_bound):
+                assert abs(result.gap_history[-1] - result.gap) <= size + wanted.rounding
+                assert (result.gap_history >= -size - wanted.rounding).all()
+
+
+@pytest.mark.parametrize("problem", TABLE, ids=str)
+def test_certificate_is_true(problem):
+    check_objective_is_that_of_the_point(problem)
+    check_lower_bound_is_that_of_a_feasible_point_of_the_dual(problem)
+    check_no_lower_bound_is_above_any_objective(problem)
+    check_budget_is_kept(problem)
+    check_converged_means_that_the_criterion_holds(problem)
+    check_residual_is_that_of_the_point(problem)
+    check_more_effort_is_never_worse(problem)
+    check_history_leads_to_the_point(problem)
+
+
+def test_every_solver_is_in_the_table():
+    results = {
+        name
+        for name, solver in inspect.getmembers(solvers, inspect.isfunction)
+        if name in solvers.__all__ and "Result" in str(inspect.signature(solver).return_annotation)
+    }
+    assert results | {"search_bag_mmc"} == {problem.solver for problem in TABLE}
+
+
+def test_problems_have_names_of_their_own():
+    assert len({str(problem) for problem in TABLE}) == len(TABLE)
+
+
+# ------------------------------------------------------------- a part that did not converge
+
+
+def test_shared_slacks_are_not_solved_if_their_last_small_problem_is_not(monkeypatch):
+    solve = _grouped_rows.solve_grouped_svm_dual
+    monkeypatch.setattr(
+        _grouped_rows,
+        "solve_grouped_svm_dual",
+        lambda *args, **options: replace(solve(*args, **options), status=Status.STALLED),
+    )
+    assert grouped("plain", "solve_grouped_svm").solve().status is Status.STALLED
+
+
+def test_clusters_are_not_found_if_the_last_machine_is_not_trained(monkeypatch):
+    monkeypatch.setattr(_mmc, "_MACHINE_CUTS", 1)
+    assert not mmc("plain", "solve_mmc_by_cccp", C=100.0).solve(tol=1e-8).converged
+
+
+def test_bags_are_not_clustered_if_the_last_weights_are_not_exact():
+    problem = mmc("plain", "search_bag_mmc", C=100.0)
+    assert problem.solve(inner_tol=1e-9).converged
+    assert problem.solve(inner_tol=1e-9, inner_max_iter=1).status is Status.STALLED
+
+
+def test_the_error_of_inner_solutions_is_part_of_the_gap(monkeypatch):
+    problem = assignments("large")
+    best = runs(problem)[-1].result.objective
+    monkeypatch.setattr(_nu_svm, "_MOST_STEPS", 1)
+    for rounds in range(1, 6):
+        result = problem.solve(max_rounds=rounds)
+        assert result.gap_is_proven
+        assert result.lower_bound <= best + 1e-9 * abs(best)
