@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.feature_selection import SelectKBest
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import Bags
@@ -280,6 +281,14 @@ def test_a_transformer_is_fitted_and_applied_once(toy, known, monkeypatch):
         assert counts["fit"] == before + 1
     again = pickle.loads(pickle.dumps(steps[0]))
     np.testing.assert_array_equal(again.transform(bags).instances, plain.transform(bags).instances)
+
+
+def test_a_transformer_that_learns_from_labels_is_shared_for_the_same_ones(known):
+    whole, y = known
+    by_labels = InstanceTransformer(SelectKBest(k=1))
+    first, same, other = (clone(by_labels).fit(whole, labels) for labels in (y, y, y % 2 == 0))
+    assert same.transformer_ is first.transformer_
+    assert other.transformer_ is not first.transformer_
 
 
 def test_a_transformer_that_cannot_be_named_is_fitted_each_time(known):

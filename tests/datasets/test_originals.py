@@ -59,6 +59,13 @@ def test_c45(tmp_path):
     _check(read_original(_entry("c45"), paths), [0, 1], bag_names=["M-1", "M-2"])
 
 
+def test_numbers_that_float32_does_not_hold_stay_float64(tmp_path):
+    paths = _write(tmp_path, toy="M-1,m1_1,1,2,0.\nM-1,m1_2,3,4,0.\nM-2,m2_1,5,6.1,1.\n")
+    instances = read_original(_entry("c45"), paths)["X"]
+    assert instances.dtype == np.float64
+    assert instances[2, 1] == 6.1
+
+
 def test_miml_arff(tmp_path):
     text = r"""@relation toy
 @attribute id {7,8}
