@@ -58,9 +58,7 @@ class Passes:
         self.rows = 0
         for name in ("dot", "combine", "square_norms", "curvature", "gram"):
             setattr(FeatureRows, name, self.counted(getattr(FeatureRows, name), lambda a: a[0].n))
-        for name, place in (("dense_sweep", 2), ("csr_sweep", 4)):
-            sweep = getattr(kernels, name)
-            setattr(kernels, name, self.counted(sweep, lambda a, place=place: len(a[place])))
+        kernels.sweep = self.counted(kernels.sweep, lambda a: len(a[4]))
 
     def counted(self, function, size):
         def call(*arguments):

@@ -56,4 +56,5 @@ def cache_statistics() -> list[Any]:
     """Return what numba tells of the cache of every function of ours that is loaded."""
     modules = [module for name, module in sys.modules.items() if name.startswith("bagwise.")]
     functions = [value for module in modules for value in vars(module).values()]
-    return [f.stats for f in functions if hasattr(f, "stats") and hasattr(f, "py_func")]
+    compiled = [form for f in functions for form in getattr(f, "variants", (f,))]
+    return [f.stats for f in compiled if hasattr(f, "stats") and hasattr(f, "py_func")]

@@ -269,9 +269,8 @@ class _Descent:
         self.found = np.array([0.0, -inf, inf, inf, -inf, 0.0, *[0.0] * (2 * k)])
         self.sums, self.total, self.coef = np.zeros((k, d)), np.empty(d), np.empty((k, d))
         self.square, self.height, self.margin = np.empty(n), np.empty(n), np.empty(n)
-        prepare: Any = kernels.csr_prepare if matrix.is_sparse else kernels.dense_prepare
         for piece in matrix.slices():
-            prepare(
+            kernels.prepare(
                 *matrix.parts, matrix.rows[piece], problem.cluster[piece], self.alpha[piece],
                 problem.unit, self.square[piece], self.height[piece], self.sums,
             )  # fmt: skip
@@ -293,12 +292,13 @@ class _Descent:
         """Sweep until the rows in play find a gap that is small enough."""
         problem, matrix = self.problem, self.problem.matrix
         function: Any = self.kernels.csr_descend if matrix.is_sparse else self.kernels.dense_descend
+        parts = matrix.parts if matrix.is_sparse else matrix.parts[:1]
         budget = slice_length(4 * matrix.row_seconds)
         done = self.n_sweeps >= max_iter
         while not done:
             checkpoint()
             done = function(
-                *matrix.parts, matrix.rows, problem.cluster, self.square, self.height,
+                *parts, matrix.rows, problem.cluster, self.square, self.height,
                 self.cap, self.alpha, self.sums, self.total, problem.width,
                 self.order, self.place, self.found, budget, max_iter, tol, before, share,
             )  # fmt: skip
@@ -313,11 +313,11 @@ class _Descent:
         """Compute weights and margins, and return the objective and the dual value."""
         problem, matrix = self.problem, self.problem.matrix
         penalty = self._settle()
-        margins: Any = self.kernels.csr_margins if matrix.is_sparse else self.kernels.dense_margins
         loss = 0.0
         for piece in matrix.slices():
             rows, cluster = matrix.rows[piece], problem.cluster[piece]
-            loss += margins(*matrix.parts, rows, cluster, self.coef, self.margin[piece])
+            margin = self.margin[piece]
+            loss += self.kernels.margins(*matrix.parts, rows, cluster, self.coef, margin)
         return penalty + self.cap * loss, float(self.found[self.kernels.DUAL])
 
     def _settle(self) -> float:

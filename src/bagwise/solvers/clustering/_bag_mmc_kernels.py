@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._jit import REASSOCIATE, compiled
+from bagwise.solvers.operators._row_kernels import row_add, row_dot, row_loop, row_square_and_dot
 
 POSITION, KEPT, COUNT, SWEEPS, RANDOM = 0, 1, 2, 3, 4
 GAP, LARGEST, SMALLEST, DROP_ABOVE, DROP_BELOW, DUAL, LEVEL = 0, 1, 2, 3, 4, 5, 6
@@ -211,6 +212,10 @@ def _end_sweep(
     found[GAP], found[LARGEST], found[SMALLEST] = 0.0, -np.inf, np.inf
     primal = found[DUAL] + gap
     return bool(gap <= max(tol * primal, share * (before - primal)))
+
+
+# Two forms of one loop, for dense and for CSR rows: written once with `row_dot` and `row_add`, as
+# are loops further down, steps were 3 to 15 % slower on dense rows and 6 to 16 % on CSR rows.
 
 
 @compiled(fastmath=REASSOCIATE)
@@ -412,79 +417,34 @@ def restrict(
     found[DROP_ABOVE], found[DROP_BELOW] = np.inf, -np.inf
 
 
-@compiled(fastmath=REASSOCIATE)
-def dense_prepare(
-    matrix: NDArray[Any], rows: NDArray[np.int64], cluster: NDArray[np.int64],
-    alpha: NDArray[np.float64], unit: NDArray[np.float64], square: NDArray[np.float64],
-    height: NDArray[np.float64], sums: NDArray[np.float64],
+@row_loop
+def prepare(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any],
+    rows: NDArray[np.int64], cluster: NDArray[np.int64], alpha: NDArray[np.float64],
+    unit: NDArray[np.float64], square: NDArray[np.float64], height: NDArray[np.float64],
+    sums: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write squared lengths and heights; add each row, times its factor, to its cluster's sum."""
     is_pair = sums.shape[0] == 2
     for i in range(rows.shape[0]):
-        row, own = matrix[rows[i]], sums[0 if is_pair else cluster[i]]
+        square[i], height[i] = row_square_and_dot(data, indices, indptr, rows[i], unit)
         by = -alpha[i] if is_pair and cluster[i] else alpha[i]
-        length, dot = 0.0, 0.0
-        for f in range(row.shape[0]):
-            value = np.float64(row[f])
-            length += value * value
-            dot += value * unit[f]
-        square[i], height[i] = length, dot
         if by != 0.0:
-            for f in range(row.shape[0]):
-                own[f] += by * row[f]
+            own = sums[0 if is_pair else cluster[i]]
+            row_add(data, indices, indptr, rows[i], by, own)
 
 
-@compiled
-def csr_prepare(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], rows: NDArray[np.int64],
-    cluster: NDArray[np.int64], alpha: NDArray[np.float64], unit: NDArray[np.float64],
-    square: NDArray[np.float64], height: NDArray[np.float64], sums: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """Write squared lengths and heights; add each row, times its factor, to its cluster's sum."""
-    is_pair = sums.shape[0] == 2
-    for i in range(rows.shape[0]):
-        own = sums[0 if is_pair else cluster[i]]
-        by = -alpha[i] if is_pair and cluster[i] else alpha[i]
-        length, dot = 0.0, 0.0
-        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            value = np.float64(data[e])
-            length += value * value
-            dot += value * unit[indices[e]]
-            own[indices[e]] += by * value
-        square[i], height[i] = length, dot
-
-
-@compiled(fastmath=REASSOCIATE)
-def dense_margins(
-    matrix: NDArray[Any], rows: NDArray[np.int64], cluster: NDArray[np.int64],
-    coef: NDArray[np.float64], margin: NDArray[np.float64],
+@row_loop
+def margins(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any],
+    rows: NDArray[np.int64], cluster: NDArray[np.int64], coef: NDArray[np.float64],
+    margin: NDArray[np.float64],
 ) -> float:  # fmt: skip
     """Write the margins of rows in their clusters; return the sum of their losses."""
     k = coef.shape[0]
     loss = 0.0
     for i in range(rows.shape[0]):
-        row, own = matrix[rows[i]], coef[cluster[i]]
-        dot = 0.0
-        for f in range(row.shape[0]):
-            dot += row[f] * own[f]
-        margin[i] = k / (k - 1.0) * dot
-        loss += max(1.0 - margin[i], 0.0)
-    return loss
-
-
-@compiled
-def csr_margins(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], rows: NDArray[np.int64],
-    cluster: NDArray[np.int64], coef: NDArray[np.float64], margin: NDArray[np.float64],
-) -> float:  # fmt: skip
-    """Write the margins of rows in their clusters; return the sum of their losses."""
-    k = coef.shape[0]
-    loss = 0.0
-    for i in range(rows.shape[0]):
-        own = coef[cluster[i]]
-        dot = 0.0
-        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            dot += data[e] * own[indices[e]]
+        dot = row_dot(data, indices, indptr, rows[i], coef[cluster[i]])
         margin[i] = k / (k - 1.0) * dot
         loss += max(1.0 - margin[i], 0.0)
     return loss

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from bagwise._threads import checkpoint, short_slices, slice_length
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
+_NOTHING = np.empty(0, np.int64)  # where a sparse matrix has its indices
+
 
 class FeatureRows(RowOperator):
     """Some rows of a shared dense or CSR matrix, read but never copied as a whole.
@@ -37,9 +39,9 @@ class FeatureRows(RowOperator):
             if not matrix.has_canonical_format:  # a column twice would spoil the rows' lengths
                 matrix = matrix.copy()
                 matrix.sum_duplicates()
-            self.parts = tuple(
-                _read_only(part) for part in (_floats(matrix.data), matrix.indices, matrix.indptr)
-            )
+            stored = _floats(matrix.data), matrix.indices, matrix.indptr
+            data, indices, indptr = (_read_only(part) for part in stored)
+            self.parts: tuple[Any, Any, Any] = data, indices, indptr
             self.width = max(1.0, len(matrix.data) / max(1, matrix.shape[0]))
         else:
             matrix = _floats(np.asarray(matrix))
@@ -49,7 +51,8 @@ class FeatureRows(RowOperator):
             if matrix.strides[1] != matrix.itemsize and matrix.size:
                 matrix = np.ascontiguousarray(matrix)
             matrix = _read_only(matrix)
-            self.parts, self.width = (matrix,), max(1.0, float(matrix.shape[1]))
+            self.parts = matrix, _NOTHING, _NOTHING
+            self.width = max(1.0, float(matrix.shape[1]))
         self.matrix, self.is_sparse, self.d = matrix, sp.issparse(matrix), int(matrix.shape[1])
         self.rows = _checked_index(owner, rows, int(matrix.shape[0]))
         self.is_whole = rows is None
@@ -130,30 +133,27 @@ class FeatureRows(RowOperator):
         """Return the inner product of each row with ``w``."""
         from bagwise.solvers.operators import _feature_kernels as kernels
 
-        function: Any = kernels.csr_dot if self.is_sparse else kernels.dense_dot
         out = np.empty(self.n)
         for piece in self.slices():
-            function(*self.parts, self.rows[piece], w, out[piece])
+            kernels.dot(*self.parts, self.rows[piece], w, out[piece])
         return out
 
     def combine(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the rows, each times its factor."""
         from bagwise.solvers.operators import _feature_kernels as kernels
 
-        function: Any = kernels.csr_combine if self.is_sparse else kernels.dense_combine
         out = np.zeros(self.d)
         for piece in self.slices():
-            function(*self.parts, self.rows[piece], factor[piece], out)
+            kernels.combine(*self.parts, self.rows[piece], factor[piece], out)
         return out
 
     def square_norms(self) -> NDArray[np.float64]:
         """Return the squared length of each row."""
         from bagwise.solvers.operators import _feature_kernels as kernels
 
-        function: Any = kernels.csr_square_norms if self.is_sparse else kernels.dense_square_norms
         out = np.empty(self.n)
         for piece in self.slices():
-            function(*self.parts, self.rows[piece], out[piece])
+            kernels.square_norms(*self.parts, self.rows[piece], out[piece])
         return out
 
     def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:

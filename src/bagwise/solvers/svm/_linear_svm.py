@@ -485,7 +485,6 @@ class _Search:
 
         problem, tol = self.problem, self.tol
         matrix, cap, ridge = problem.matrix, problem.cap, problem.ridge
-        sweep: Any = kernels.csr_sweep if matrix.is_sparse else kernels.dense_sweep
         norms = self.square_norms
         free = problem.rho == 0.0
         bias = float(norms.mean()) if free else (0.0 if problem.rho is None else 1.0 / problem.rho)
@@ -502,7 +501,7 @@ class _Search:
             kept, found = np.empty_like(order), 0
             bound[2:] = -np.inf, np.inf
             for piece in short_slices(len(order), 4 * matrix.row_seconds):
-                found += sweep(
+                found += kernels.sweep(
                     *matrix.parts, matrix.rows, order[piece],
                     problem.sign, problem.target, cap, ridge, curvature, alpha, w, bias, bound,
                     above, below, kept[found:],

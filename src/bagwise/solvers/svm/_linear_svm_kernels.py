@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._jit import REASSOCIATE, compiled
+from bagwise._jit import compiled
+from bagwise.solvers.operators._row_kernels import row_add, row_dot, row_loop
 
 _TINY = 1e-300
 
@@ -37,49 +38,8 @@ def _step(
     return min(max(alpha - derivative / max(curvature, _TINY), 0.0), cap), False
 
 
-@compiled(fastmath=REASSOCIATE)
-def dense_sweep(
-    matrix: NDArray[Any],
-    rows: NDArray[np.int64],
-    order: NDArray[np.int64],
-    sign: NDArray[np.float64],
-    target: NDArray[np.float64],
-    cap: NDArray[np.float64],
-    ridge: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    w: NDArray[np.float64],
-    bias: float,
-    bound: NDArray[np.float64],
-    drop_above: float,
-    drop_below: float,
-    kept: NDArray[np.int64],
-) -> int:
-    """Minimise over one coordinate after another; return how many rows are worth a next visit."""
-    count = 0
-    for r in order:
-        row = matrix[rows[r]]
-        total = 0.0
-        for k in range(row.shape[0]):
-            total += row[k] * w[k]
-        slope = sign[r] * (total + bound[0]) - target[r] + ridge[r] * alpha[r]
-        value, drop = _step(slope, alpha[r], cap[r], curvature[r], bound, drop_above, drop_below)
-        if drop:
-            continue
-        kept[count] = r
-        count += 1
-        change = sign[r] * (value - alpha[r])
-        if change != 0.0:
-            alpha[r] = value
-            for k in range(row.shape[0]):
-                w[k] += change * row[k]
-            bound[0] += bias * change
-            bound[1] += change
-    return count
-
-
-@compiled
-def csr_sweep(
+@row_loop
+def sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
@@ -101,10 +61,8 @@ def csr_sweep(
     """Minimise over one coordinate after another; return how many rows are worth a next visit."""
     count = 0
     for r in order:
-        first, last = indptr[rows[r]], indptr[rows[r] + 1]
-        total = 0.0
-        for k in range(first, last):
-            total += data[k] * w[indices[k]]
+        row = rows[r]
+        total = row_dot(data, indices, indptr, row, w)
         slope = sign[r] * (total + bound[0]) - target[r] + ridge[r] * alpha[r]
         value, drop = _step(slope, alpha[r], cap[r], curvature[r], bound, drop_above, drop_below)
         if drop:
@@ -114,8 +72,7 @@ def csr_sweep(
         change = sign[r] * (value - alpha[r])
         if change != 0.0:
             alpha[r] = value
-            for k in range(first, last):
-                w[indices[k]] += change * data[k]
+            row_add(data, indices, indptr, row, change, w)
             bound[0] += bias * change
             bound[1] += change
     return count
