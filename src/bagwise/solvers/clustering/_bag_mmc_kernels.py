@@ -215,7 +215,7 @@ def _end_sweep(
 
 
 # Two forms of one loop, for dense and for CSR rows: written once with `row_dot` and `row_add`, as
-# are loops further down, steps were 3 to 15 % slower on dense rows and 6 to 16 % on CSR rows.
+# are loops further down, steps took up to 6 % longer on dense rows and up to 15 % on CSR rows.
 
 
 @compiled(fastmath=REASSOCIATE)
