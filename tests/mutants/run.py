@@ -371,6 +371,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     """List or judge the chosen faults; return 1 if too few are noticed or one is stale."""
     arguments = parse_arguments()
+    # A job in the background ignores Ctrl-C, and so would the tests that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     everything = read_faults()
     faults = chosen(everything, arguments.only, arguments.changed)
     problems = {fault.name: problem for fault in faults if (problem := fault.problem())}
