@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from rich.console import Console
 from bagwise.cli import _demo, main
 from bagwise.cli._output import Output
 from bagwise.inspection import MethodCard
+from inspection.pages import Page
 
 #: Six methods are fitted in a process of its own, which may have to compile them first.
 pytestmark = pytest.mark.timeout(330)
@@ -70,6 +72,43 @@ def test_only_progress_on_stderr(done):
     lines = process.stderr.splitlines()
     assert [line.split(":")[0] for line in lines] == [m["name"] for m in answer["methods"]]
     assert "\x1b" not in process.stderr
+
+
+def test_report_says_what_the_json_says(done):
+    process, folder = done
+    answer = json.loads(process.stdout)
+    page = Page((folder / "r.html").read_text(encoding="utf-8"))
+    methods = page.table("How well each method does")
+    fits = page.table("How each fit ended")
+    lines = dict(line.split(": ", 1) for line in process.stderr.splitlines())
+    for method in answer["methods"]:
+        name, certificate, row = method["name"], method["certificate"], methods[method["name"]]
+        low, high = (100 * end for end in method["interval"])
+        assert row["accuracy"] == (percent(method["accuracy"]), f"{low:.1f} to {high:.1f}")
+        assert row["key instance found"][0] == percent(method["key_success"])
+        assert row["accuracy in cross-validation"][0] == percent(method["cv_accuracy"])
+        assert row["seconds to fit"][0] == f"{method['fit_seconds']:.3f}"
+        assert row["method"][1] == f"C = {method['parameters']['C']:g}"
+        assert float(fits[name]["objective"][0]) == pytest.approx(
+            certificate["objective"], rel=1e-5
+        )
+        assert fits[name]["iterations"][0] == f"{certificate['n_iter']:,}"
+        assert fits[name]["seconds in solver"][0] == f"{certificate['solve_seconds']:.3f}"
+        assert lines[name].startswith(
+            f"accuracy {method['accuracy']:.1%} ({low:.1f} to {high:.1f}), key instance found "
+            f"{method['key_success']:.1%}, {method['fit_seconds']:.3f} s, converged"
+        )
+    assert page.featured("How well each method does") == [answer["shown"]]
+    (shown,) = (method for method in answer["methods"] if method["name"] == answer["shown"])
+    assert page.tiles["accuracy"][0] == percent(shown["accuracy"])
+    assert page.tiles["key instance found"][0] == percent(shown["key_success"])
+    assert page.tiles["baseline"][0] == percent(answer["baseline"])
+    assert page.facts["Data (SHA-256)"] == answer["data"]["test"]["sha256"]
+    assert page.facts["Training data (SHA-256)"] == answer["data"]["train"]["sha256"]
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
 
 
 def test_report_is_small_and_says_how_to_repeat_it(done):
@@ -178,4 +217,16 @@ def test_live_table_on_a_terminal(no_color, tmp_path, monkeypatch):
     shown = screen.getvalue()
     for part in ("Best", "Next", "90.0%", "50.0%", "0.500", "none"):
         assert part in shown
+    lines = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", shown).splitlines()[::-1]
+    head, best = (
+        [cell.strip() for cell in re.split("[│┃]", next(line for line in lines if part in line))]
+        for part in ("method", "90.0%")
+    )
+    assert dict(zip(head[1:-1], best[1:-1], strict=True)) == {
+        "method": "Best",
+        "accuracy (95 % interval)": "90.0% (59.6 to 98.2)",
+        "key instance found": "50.0%",
+        "seconds": "0.500",
+        "certificate": "none",
+    }
     assert ("\x1b[33m" in shown) is not no_color
