@@ -98,7 +98,7 @@ def runs(problem):
     usual = {problem.budget: problem.default(problem.budget)}
     tol = problem.default("tol") if problem.tol is None else problem.tol
     changes = [{problem.budget: budget} for budget in range(problem.least, 4)]
-    if problem.exact:
+    if problem.exact and problem.criterion:
         changes += [
             change | {"tol": loose} for loose in (0.3, 0.05) for change in [*changes, usual]
         ]

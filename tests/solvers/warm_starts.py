@@ -1,0 +1,64 @@
+"""Warm starts: every solver ends where it would without one, and from its solution at once."""
+
+import numpy as np
+
+from solvers.problems import runs
+
+#: How a result becomes a start, by solver.
+STARTS = {
+    "majorize_minimize": lambda r: {"x0": r.x},
+    "minimize_expansion": lambda r: {"Z0": r.x},
+    "minimize_lbfgs": lambda r: {"X0": r.x[None]},
+    "minimize_squared_hinge": lambda r: {"w0": r.x, "intercept0": r.intercept},
+    "solve_bag_mmc": lambda r: {"alpha0": r.x},
+    "solve_bag_mmc_by_cuts": lambda r: {"alpha0": r.x},
+    "solve_grouped_svm": lambda r: {"alpha0": r.x},
+    "solve_grouped_svm_dual": lambda r: {"alpha0": r.x},
+    "solve_k_means": lambda r: {"start": r.x},
+    "solve_k_medoids": lambda r: {"init": r.medoids},
+    "solve_linear_svm": lambda r: {"alpha0": r.x},
+    "solve_mmc_by_cccp": lambda r: {"start": r.x},
+    "solve_nu_svm": lambda r: {"x0": r.x},
+    "solve_one_norm_svm": lambda r: {"start": r},
+    "solve_svm_dual": lambda r: {"alpha0": r.x},
+}
+#: Solvers whose start is not a point, with what it is.
+OTHERS = {
+    "generate_assignments": "the first columns of many",
+    "minimize_by_cuts": "planes",
+    "search_bag_mmc": "weights whose size means nothing",
+    "solve_mmc_by_cuts": "an order of clusters",
+}
+#: What makes a problem of the same kind with other costs.
+COSTS = {"cost": 2.0, "cap": 2.0, "ridge": 0.5, "C": 2.0}
+
+
+def is_convex(problem):
+    return np.isfinite(runs(problem)[-1].result.lower_bound)
+
+
+def check_a_solver_ends_at_once_from_its_solution(problem):
+    cold = runs(problem)[-1].result
+    if not (problem.solver in STARTS and cold.converged):
+        return
+    warm = problem.solve(**STARTS[problem.solver](cold))
+    assert warm.converged
+    assert warm.n_iter <= max(1 if is_convex(problem) else 5, cold.n_iter // 100)
+    tol = runs(problem)[-2].tol
+    assert warm.objective <= cold.objective + (1e-8 + 0.1 * tol) * abs(cold.objective)
+
+
+def check_a_solver_ends_where_it_does_without_a_start(problem):
+    """Start from the solution for other costs."""
+    names = COSTS.keys() & problem.arguments.keys()
+    if not (problem.solver in STARTS and names and is_convex(problem)):
+        return
+    before = runs(problem)[-2].result
+    changed = {name: COSTS[name] * np.asarray(problem.arguments[name]) for name in names}
+    cold = problem.solve(**changed)
+    warm = problem.solve(**changed, **STARTS[problem.solver](before))
+    assert warm.converged >= cold.converged
+    slack = max(cold.gap, 0.0) + max(warm.gap, 0.0) + 2.0 * problem.objective(cold).rounding
+    assert abs(warm.objective - cold.objective) <= slack + 1e-9 * abs(cold.objective)
+    if not problem.limits:
+        assert warm.n_iter <= 2 * cold.n_iter + 10
