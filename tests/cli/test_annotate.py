@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 
 import numpy as np
@@ -8,17 +6,14 @@ import pytest
 from bagwise.base import BagTags
 from bagwise.datasets import load_digit_bags
 from bagwise.svm import SIL
-
-
-def rows_of(text):
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+from cli.tables import csv_rows
 
 
 def test_faces_are_named(workshop, bagwise):
     code, out, err = bagwise("annotate photos.csv -m SIL")
     assert code == 0
-    given = rows_of((workshop / "photos.csv").read_text())
-    rows = rows_of(out)
+    given = csv_rows((workshop / "photos.csv").read_text())
+    rows = csv_rows(out)
     assert [row["label"] for row in rows] == [row["instance_label"] for row in given]
     assert [row["name"] for row in rows] == [row["instance"] for row in given]
     assert [row["bag"] for row in rows] == [row["bag"] for row in given]
@@ -61,7 +56,7 @@ def test_bag_without_labels_gets_none(workshop, bagwise):
     (workshop / "few.csv").write_text("bag,label,x\na,A;B,0\na,A;B,5\nb,A,0.1\nc,B,5.1\nd,,5\n")
     code, out, err = bagwise("annotate few.csv -m SIL -o named.csv")
     assert (code, out) == (0, "")
-    rows = rows_of((workshop / "named.csv").read_text())
+    rows = csv_rows((workshop / "named.csv").read_text())
     assert (rows[-1]["bag"], rows[-1]["label"], rows[-1]["score"]) == ("d", "", "")
     assert "1 none of these" in err
 

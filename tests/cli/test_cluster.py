@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 
 import numpy as np
@@ -8,13 +6,10 @@ import pytest
 import bagwise as library
 from bagwise.datasets import load_digit_bags
 from bagwise.metrics import clustering_accuracy
+from cli.tables import csv_rows
 
 MOLECULES = "molecules.csv --bag molecule --label active"
 UNLABELLED = "molecules.csv --bag molecule --read features=x1,x2"
-
-
-def rows_of(text):
-    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def clusters_of(rows, name="cluster"):
@@ -24,7 +19,7 @@ def clusters_of(rows, name="cluster"):
 @pytest.mark.parametrize("model", ["", "-m m3ic", "-m M3IC -p C=2"])
 def test_clusters(workshop, bagwise, model):
     code, out, err = bagwise(f"cluster {MOLECULES} -k 2 {model}")
-    rows = rows_of(out)
+    rows = csv_rows(out)
     assert code == 0
     assert list(rows[0]) == ["bag", "cluster", "key instance"]
     assert [row["bag"] for row in rows] == [f"m{i:02}" for i in range(24)]
@@ -41,15 +36,15 @@ def test_clusters(workshop, bagwise, model):
 def test_other_methods(workshop, bagwise, model):
     code, out, err = bagwise(f"cluster {MOLECULES} -m {model} -k 2")
     assert code == 0
-    assert len(rows_of(out)) == 24
-    assert ("key instance" in rows_of(out)[0]) == (model != "BAMIC")
+    assert len(csv_rows(out)) == 24
+    assert ("key instance" in csv_rows(out)[0]) == (model != "BAMIC")
     assert "Certificate: converged" in err
 
 
 def test_digits_are_those_of_the_estimator(workshop, bagwise):
     code, out, err = bagwise("cluster digits --read n_bags=40 -m M3IC -k 3 --no-scale --seed 5")
     model = library.cluster.M3IC(3, random_state=5).fit(load_digit_bags(40).bags)
-    rows = rows_of(out)
+    rows = csv_rows(out)
     assert code == 0
     assert clusters_of(rows).tolist() == model.labels_.tolist()
     assert clusters_of(rows, "key instance").tolist() == model.key_instances_.tolist()
@@ -130,7 +125,7 @@ def test_fit_needs_no_labels(saved, workshop, bagwise, refused):
 
 def test_predict(saved, workshop, bagwise):
     code, out, err = bagwise(f"predict m.model {MOLECULES}")
-    model, rows = library.load("m.model"), rows_of(out)
+    model, rows = library.load("m.model"), csv_rows(out)
     assert code == 0
     assert list(rows[0]) == ["bag", "predicted", "score 0", "score 1"]
     predicted = clusters_of(rows, "predicted")

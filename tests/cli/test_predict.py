@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 
 import numpy as np
@@ -10,6 +8,7 @@ import bagwise as library
 from bagwise import Bags
 from bagwise.datasets import load_digit_bags, make_three_class_bags
 from bagwise.svm import SIL
+from cli.tables import csv_rows
 
 DIGITS = "digits --read n_bags=20"
 MOLECULES = "molecules.csv --bag molecule --label active"
@@ -26,14 +25,10 @@ def digits_model(workshop):
     return data
 
 
-def rows_of(text):
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
 def test_two_classes(digits_model, bagwise):
     code, out, err = bagwise(f"predict d.model {DIGITS}")
     model = library.load("d.model")
-    rows = rows_of(out)
+    rows = csv_rows(out)
     assert code == 0
     assert [row["bag"] for row in rows] == digits_model.bags.bag_names.tolist()
     assert [int(row["predicted"]) for row in rows] == model.predict(digits_model.bags).tolist()
@@ -50,7 +45,7 @@ def test_three_classes_and_a_file(workshop, bagwise):
     code, out, err = bagwise("predict t.model t.bags -o p.csv")
     assert (code, out) == (0, "")
     assert "Wrote p.csv" in err
-    rows = rows_of((workshop / "p.csv").read_text())
+    rows = csv_rows((workshop / "p.csv").read_text())
     assert list(rows[0]) == ["bag", "predicted", "score a", "score b", "score c"]
     for row in rows:
         scores = {name: float(row[f"score {name}"]) for name in "abc"}
@@ -66,7 +61,7 @@ def test_json(digits_model, workshop, bagwise):
     }
     assert answer["classes"] == [0, 1]
     assert answer["output"] == "p.csv"
-    rows = rows_of((workshop / "p.csv").read_text())
+    rows = csv_rows((workshop / "p.csv").read_text())
     assert [bag["score"] for bag in answer["bags"]] == [float(row["score"]) for row in rows]
 
 
@@ -75,7 +70,7 @@ def test_label_lists(workshop, bagwise):
     code, out, err = bagwise("predict p.model photos.csv")
     assert code == 0
     assert "Labels are named as in photos.csv" in err
-    rows = rows_of(out)
+    rows = csv_rows(out)
     assert list(rows[0]) == ["bag", "predicted", "score Ann", "score Bob", "score Cy"]
     for row in rows:
         wanted = [name for name in ("Ann", "Bob", "Cy") if float(row[f"score {name}"]) > 0]
@@ -95,7 +90,7 @@ def test_hostile_bag_names(workshop, bagwise):
     bags.write("h.bags")
     save_sil("h.model", bags, bags.labels)
     _, out, _ = bagwise("predict h.model h.bags")
-    assert [row["bag"] for row in rows_of(out)] == [f"'{names[0]}", *names[1:]]
+    assert [row["bag"] for row in csv_rows(out)] == [f"'{names[0]}", *names[1:]]
     _, out, _ = bagwise("explain h.model h.bags")
     assert "\x1b" not in out
     assert len(out.splitlines()) == 5
