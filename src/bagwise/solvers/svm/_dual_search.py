@@ -75,11 +75,9 @@ class DualWork(ABC):
     state: Any  # of the kind that the rows are from
     rows: Integers | None  # None: all rows, in the state's own arrays
     v: Floats
-
-    @property
-    @abstractmethod
-    def is_partial(self) -> bool:
-        """Tell whether there are rows besides that could move."""
+    is_partial: bool  # whether there are rows besides that could move
+    step_costs: tuple[float, float]  # seconds of a step, and in it for each row
+    newton_costs: tuple[float, float]  # seconds of a Newton step, and for the cube of the free rows
 
     @property
     @abstractmethod
@@ -87,14 +85,14 @@ class DualWork(ABC):
         """Return the rows that Newton steps move."""
 
     @property
-    @abstractmethod
     def step_seconds(self) -> float:
         """Return about how long a step takes."""
+        return self.step_costs[0] + self.step_costs[1] * len(self.v)
 
     @property
-    @abstractmethod
     def newton_seconds(self) -> float:
         """Return about how long a Newton step takes."""
+        return self.newton_costs[0] + self.newton_costs[1] * float(len(self.free)) ** 3
 
     @property
     @abstractmethod
@@ -213,6 +211,7 @@ class DualSearch(ABC):
     """
 
     in_memory = True  # all rows of the Gram matrix, so that steps may use any of them
+    n_active: int  # rows that could move
 
     def __init__(
         self,
@@ -233,11 +232,6 @@ class DualSearch(ABC):
         self.gaps: list[float] = []
         self.buffer = np.empty(0)
         self.record()
-
-    @property
-    @abstractmethod
-    def n_active(self) -> int:
-        """Return how many rows could move."""
 
     @property
     @abstractmethod

@@ -139,14 +139,10 @@ class _Search(DualSearch):
     """The search for the point of `State`."""
 
     def __init__(self, state: State, tol: float, max_iter: int) -> None:
-        self.state = state
+        self.state, self.n_active = state, len(state.problem.active)
         super().__init__(
             NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE, polish_rounds=12
         )
-
-    @property
-    def n_active(self) -> int:
-        return len(self.state.problem.active)
 
     @property
     def n_breaking(self) -> int:

@@ -16,6 +16,8 @@ from bagwise.solvers.svm._grouped_dual_state import EPS, NAME, State, subtract
 class WorkingSet(DualWork):
     """Some rows of the problem with their own Gram matrix; the others stay as they are."""
 
+    step_costs, newton_costs = (4e-7, 2.5e-9), (2e-4, 2e-11)
+
     def __init__(self, state: State, rows: Integers | None, gram: NDArray[Any]) -> None:
         self.state, self.rows, self.gram = state, rows, gram
         p = state.problem
@@ -34,6 +36,7 @@ class WorkingSet(DualWork):
         sizes = np.bincount(self.group, minlength=len(self.room))
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.alone = np.flatnonzero(~self.paired)
+        self.is_partial = len(self.v) < len(p.active)
         self.mask()
 
     def mask(self) -> None:
@@ -41,10 +44,6 @@ class WorkingSet(DualWork):
         up = np.where(self.side > 0.0, grows, shrinks) & self.paired
         down = np.where(self.side > 0.0, shrinks, grows) & self.paired
         self.up, self.down = np.where(up, 0.0, -np.inf), np.where(down, 0.0, -np.inf)
-
-    @property
-    def is_partial(self) -> bool:
-        return len(self.v) < len(self.state.problem.active)
 
     @property
     def rounding(self) -> float:
@@ -56,14 +55,6 @@ class WorkingSet(DualWork):
         positive = self.alpha > 0.0
         several = np.bincount(self.group[positive], minlength=len(self.room)) > 1
         return np.flatnonzero(positive & (several | (self.room > 0.0))[self.group])
-
-    @property
-    def step_seconds(self) -> float:
-        return 4e-7 + 2.5e-9 * len(self.v)
-
-    @property
-    def newton_seconds(self) -> float:
-        return 2e-4 + 2e-11 * float(len(self.free)) ** 3
 
     def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
         from bagwise.solvers.svm._grouped_dual_kernels import group_steps

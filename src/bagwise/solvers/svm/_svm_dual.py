@@ -128,12 +128,8 @@ class _Search(DualSearch):
     """The search for the point of `State`; rows may rest where a source computes their blocks."""
 
     def __init__(self, state: State, tol: float, max_iter: int) -> None:
-        self.state, self.in_memory = state, state.source is None
+        self.state, self.in_memory, self.n_active = state, state.source is None, state.n
         super().__init__(NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=4)
-
-    @property
-    def n_active(self) -> int:
-        return self.state.n
 
     @property
     def n_breaking(self) -> int:

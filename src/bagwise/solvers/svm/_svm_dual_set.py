@@ -18,6 +18,8 @@ class WorkingSet(DualWork):
     The Gram matrix of some rows holds the ridge; that of all rows does not.
     """
 
+    step_costs, newton_costs = (4e-7, 1.2e-9), (1e-4, 1.5e-11)
+
     def __init__(self, state: State, rows: Integers | None, gram: NDArray[Any]) -> None:
         self.state, self.rows, self.gram = state, rows, gram
         if rows is None:  # all rows: work on the state itself
@@ -28,6 +30,7 @@ class WorkingSet(DualWork):
             self.diagonal, self.beta, self.v = state.diagonal[rows], state.beta[rows], state.v[rows]
             self.lower, self.upper = state.lower[rows], state.upper[rows]
             self.kernel_diagonal, self.ridge = state.kernel_diagonal[rows], np.zeros(len(rows))
+        self.is_partial = rows is not None
         self.mask()
 
     def mask(self) -> None:
@@ -40,20 +43,8 @@ class WorkingSet(DualWork):
         return float(np.finfo(np.float64).eps * terms)
 
     @property
-    def is_partial(self) -> bool:
-        return self.rows is not None
-
-    @property
     def free(self) -> Integers:
         return np.flatnonzero((self.grow == 0.0) & (self.shrink == 0.0))
-
-    @property
-    def step_seconds(self) -> float:
-        return 4e-7 + 1.2e-9 * len(self.v)
-
-    @property
-    def newton_seconds(self) -> float:
-        return 1e-4 + 1.5e-11 * float(len(self.free)) ** 3
 
     def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
         from bagwise.solvers.svm._svm_dual_kernels import pair_steps
