@@ -11,8 +11,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import check_limits, check_positive, checked_array
 from bagwise.solvers._result import Result, Status
@@ -40,9 +41,9 @@ class BagMMCResult(Result):
         ``kappa (w_{r_i} - mean_p w_p) . x_i`` for each row.
     """
 
-    coef: NDArray[np.float64]
-    multiplier: NDArray[np.float64]
-    margin: NDArray[np.float64]
+    coef: Floats
+    multiplier: Floats
+    margin: Floats
 
 
 def solve_bag_mmc(
@@ -134,10 +135,10 @@ class MarginProblem:
     """
 
     matrix: FeatureRows
-    cluster: NDArray[np.int64]
+    cluster: Integers
     n_clusters: int
     C: float
-    unit: NDArray[np.float64]
+    unit: Floats
     width: float
     scale: float
 
@@ -174,7 +175,7 @@ class MarginProblem:
 
 def balance_range(
     solver: str, d: int, balance: float, direction: ArrayLike | None
-) -> tuple[NDArray[np.float64], float, float]:
+) -> tuple[Floats, float, float]:
     """Return the unit vector of the balance constraint, the range it allows and its length."""
     if not balance >= 0:
         msg = f"{solver}: balance must be a number, not negative. Got {balance}."
@@ -190,14 +191,14 @@ def balance_range(
 
 def descend(
     problem: MarginProblem,
-    alpha0: NDArray[np.float64],
+    alpha0: Floats,
     *,
     tol: float,
     max_iter: int,
     before: float = inf,
     share: float = 0.0,
-    margin0: NDArray[np.float64] | None = None,
-    order: NDArray[np.int64] | None = None,
+    margin0: Floats | None = None,
+    order: Integers | None = None,
     started: float | None = None,
 ) -> BagMMCResult:
     """Solve a checked problem.
@@ -255,9 +256,7 @@ def descend(
 class _Descent:
     """Coordinate descent: the multipliers, the sums of rows they make, the rows still visited."""
 
-    def __init__(
-        self, problem: MarginProblem, alpha0: NDArray[np.float64], order: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, problem: MarginProblem, alpha0: Floats, order: Integers) -> None:
         from bagwise.solvers.clustering import _bag_mmc_kernels as kernels
 
         self.problem, self.kernels = problem, kernels
@@ -279,7 +278,7 @@ class _Descent:
         self._settle()
 
     @property
-    def mu(self) -> NDArray[np.float64]:
+    def mu(self) -> Floats:
         """Multipliers of the balance constraint."""
         return self.found[-self.problem.n_clusters :]
 
@@ -303,7 +302,7 @@ class _Descent:
                 self.order, self.place, self.found, budget, max_iter, tol, before, share,
             )  # fmt: skip
 
-    def restrict(self, margin: NDArray[np.float64], slack: float) -> None:
+    def restrict(self, margin: Floats, slack: float) -> None:
         """Visit only rows that are not optimal, or nearly so, at these margins."""
         self.kernels.restrict(
             self.alpha, self.cap, margin, slack, self.all_rows, self.order, self.place, self.found

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 from bagwise.solvers.operators._row_kernels import row_add, row_dot, row_loop, row_square_and_dot
 
@@ -33,7 +34,7 @@ _TINY = 1e-300
 
 
 @compiled
-def limit_range(level: NDArray[np.float64], width: float, mu: NDArray[np.float64]) -> int:
+def limit_range(level: Floats, width: float, mu: Floats) -> int:
     """Write ``level`` less its projection on vectors of that range; return how many are not 0.
 
     The projection clips to an interval whose place keeps the sum.
@@ -85,7 +86,7 @@ def limit_range(level: NDArray[np.float64], width: float, mu: NDArray[np.float64
 @compiled
 def _likely_step(
     derivative: float, low: float, high: float, square: float, height: float, r: int, k: int,
-    width: float, found: NDArray[np.float64],
+    width: float, found: Floats,
 ) -> float:  # fmt: skip
     """Return the step if the same levels are clipped after it as before, else NaN.
 
@@ -134,7 +135,7 @@ def _likely_step(
 @compiled
 def _best_step(
     derivative: float, low: float, high: float, square: float, height: float, r: int, k: int,
-    width: float, found: NDArray[np.float64],
+    width: float, found: Floats,
 ) -> float:  # fmt: skip
     """Return the step between two bounds at which the derivative is 0; move levels along.
 
@@ -184,7 +185,7 @@ def _best_step(
 
 
 @compiled
-def _begin_sweep(order: NDArray[np.int64], place: NDArray[np.int64]) -> None:
+def _begin_sweep(order: Integers, place: Integers) -> None:
     """Shuffle the rows of the next sweep."""
     state = np.uint64(place[RANDOM])
     for i in range(place[COUNT] - 1, 0, -1):
@@ -199,9 +200,7 @@ def _begin_sweep(order: NDArray[np.int64], place: NDArray[np.int64]) -> None:
 
 
 @compiled
-def _end_sweep(
-    place: NDArray[np.int64], found: NDArray[np.float64], tol: float, before: float, share: float
-) -> bool:
+def _end_sweep(place: Integers, found: Floats, tol: float, before: float, share: float) -> bool:
     """Take stock of a sweep; return whether its rows found the duality gap to be small enough."""
     place[SWEEPS] += 1
     place[COUNT] = place[KEPT]
@@ -220,10 +219,10 @@ def _end_sweep(
 
 @compiled(fastmath=REASSOCIATE)
 def dense_descend(
-    matrix: NDArray[Any], rows: NDArray[np.int64], cluster: NDArray[np.int64],
-    square: NDArray[np.float64], height: NDArray[np.float64], cap: float,
-    alpha: NDArray[np.float64], sums: NDArray[np.float64], total: NDArray[np.float64],
-    width: float, order: NDArray[np.int64], place: NDArray[np.int64], found: NDArray[np.float64],
+    matrix: NDArray[Any], rows: Integers, cluster: Integers,
+    square: Floats, height: Floats, cap: float,
+    alpha: Floats, sums: Floats, total: Floats,
+    width: float, order: Integers, place: Integers, found: Floats,
     budget: int, max_sweeps: int, tol: float, before: float, share: float,
 ) -> bool:  # fmt: skip
     """Visit up to ``budget`` rows; return whether a sweep found the gap to be small enough."""
@@ -291,10 +290,10 @@ def dense_descend(
 
 @compiled
 def csr_descend(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], rows: NDArray[np.int64],
-    cluster: NDArray[np.int64], square: NDArray[np.float64], height: NDArray[np.float64],
-    cap: float, alpha: NDArray[np.float64], sums: NDArray[np.float64], total: NDArray[np.float64],
-    width: float, order: NDArray[np.int64], place: NDArray[np.int64], found: NDArray[np.float64],
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], rows: Integers,
+    cluster: Integers, square: Floats, height: Floats,
+    cap: float, alpha: Floats, sums: Floats, total: Floats,
+    width: float, order: Integers, place: Integers, found: Floats,
     budget: int, max_sweeps: int, tol: float, before: float, share: float,
 ) -> bool:  # fmt: skip
     """Visit up to ``budget`` rows; return whether a sweep found the gap to be small enough."""
@@ -362,8 +361,8 @@ def csr_descend(
 
 @compiled
 def settle(
-    alpha: NDArray[np.float64], sums: NDArray[np.float64], unit: NDArray[np.float64], width: float,
-    total: NDArray[np.float64], coef: NDArray[np.float64], found: NDArray[np.float64],
+    alpha: Floats, sums: Floats, unit: Floats, width: float,
+    total: Floats, coef: Floats, found: Floats,
 ) -> float:  # fmt: skip
     """Compute from the sums what steps only update, and the weights; return half their square."""
     k, d = sums.shape
@@ -398,9 +397,9 @@ def settle(
 
 @compiled
 def restrict(
-    alpha: NDArray[np.float64], cap: float, margin: NDArray[np.float64], slack: float,
-    all_rows: NDArray[np.int64], order: NDArray[np.int64], place: NDArray[np.int64],
-    found: NDArray[np.float64],
+    alpha: Floats, cap: float, margin: Floats, slack: float,
+    all_rows: Integers, order: Integers, place: Integers,
+    found: Floats,
 ) -> None:  # fmt: skip
     """Take into the next sweep the rows that are not optimal, or nearly so, at these margins."""
     first, last = 0, order.shape[0]
@@ -420,9 +419,9 @@ def restrict(
 @row_loop
 def prepare(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any],
-    rows: NDArray[np.int64], cluster: NDArray[np.int64], alpha: NDArray[np.float64],
-    unit: NDArray[np.float64], square: NDArray[np.float64], height: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    rows: Integers, cluster: Integers, alpha: Floats,
+    unit: Floats, square: Floats, height: Floats,
+    sums: Floats,
 ) -> None:  # fmt: skip
     """Write squared lengths and heights; add each row, times its factor, to its cluster's sum."""
     is_pair = sums.shape[0] == 2
@@ -437,8 +436,8 @@ def prepare(
 @row_loop
 def margins(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any],
-    rows: NDArray[np.int64], cluster: NDArray[np.int64], coef: NDArray[np.float64],
-    margin: NDArray[np.float64],
+    rows: Integers, cluster: Integers, coef: Floats,
+    margin: Floats,
 ) -> float:  # fmt: skip
     """Write the margins of rows in their clusters; return the sum of their losses."""
     k = coef.shape[0]

@@ -300,7 +300,7 @@ class _Search:
         self.place, self.cluster = np.full(n, -1), np.full(n, -1)
         self.score, self.alpha = np.zeros(n), np.zeros(n)
         # Solvers visit bags as the start scores them: their order in the data does not matter.
-        self.order: NDArray[np.int64] | None = None
+        self.order: Integers | None = None
         self.share = _INNER_SHARE
         self.inner: BagMMCResult | None = None
         self.best = _Best(inf, weights, self.cluster, self.place, self.score)

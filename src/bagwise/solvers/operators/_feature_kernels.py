@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._row_kernels import row_add, row_dot, row_loop, row_square
 
 
@@ -13,9 +13,9 @@ def dot(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
-    rows: NDArray[np.int64],
-    w: NDArray[np.float64],
-    out: NDArray[np.float64],
+    rows: Integers,
+    w: Floats,
+    out: Floats,
 ) -> None:
     """Write ``matrix[rows] @ w``."""
     for i in range(rows.shape[0]):
@@ -27,9 +27,9 @@ def combine(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
-    rows: NDArray[np.int64],
-    factor: NDArray[np.float64],
-    out: NDArray[np.float64],
+    rows: Integers,
+    factor: Floats,
+    out: Floats,
 ) -> None:
     """Add ``factor @ matrix[rows]`` to ``out``."""
     for i in range(rows.shape[0]):
@@ -39,11 +39,7 @@ def combine(
 
 @row_loop
 def square_norms(
-    data: NDArray[Any],
-    indices: NDArray[Any],
-    indptr: NDArray[Any],
-    rows: NDArray[np.int64],
-    out: NDArray[np.float64],
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], rows: Integers, out: Floats
 ) -> None:
     """Write the squared lengths of the rows."""
     for i in range(rows.shape[0]):

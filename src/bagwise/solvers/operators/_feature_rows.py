@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, short_slices, slice_length
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
@@ -77,15 +78,12 @@ class FeatureRows(RowOperator):
         """Precision of the inner products: sums are in double precision."""
         return np.dtype(np.float64)
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return self.square_norms()
 
     def block(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64] | None = None,
-        out: NDArray[Any] | None = None,
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         if columns is rows:
@@ -95,25 +93,20 @@ class FeatureRows(RowOperator):
             values = cross_products(self.features(rows), self.features(others))
         return written(values, out)
 
-    def products(
-        self,
-        rows: NDArray[np.int64],
-        coef: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         others = self if columns is None else self.take(columns)
         return others.dot(self.weights(rows, coef))
 
-    def weights(self, rows: NDArray[np.int64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, rows: Integers, coef: Floats) -> Floats:
         """Return a sum of rows itself."""
         return self.take(rows).combine(coef)
 
-    def features(self, rows: NDArray[np.int64]) -> Any:
+    def features(self, rows: Integers) -> Any:
         """Return some rows as a matrix, in its precision."""
         return self.matrix[self.rows[rows]]
 
-    def columns(self, index: NDArray[np.int64]) -> NDArray[Any]:
+    def columns(self, index: Integers) -> NDArray[Any]:
         """Return some features of all rows, in the precision of the matrix."""
         block: Any = self.matrix[:, index] if self.is_whole else self.matrix[self.rows][:, index]
         return np.asarray(block.toarray() if self.is_sparse else block)
@@ -122,14 +115,14 @@ class FeatureRows(RowOperator):
         """Return what to say if the rows hold NaN or infinity."""
         return f"{self.owner}: instances must hold finite numbers only. Got NaN or infinity."
 
-    def take(self, rows: NDArray[np.int64]) -> "FeatureRows":
+    def take(self, rows: Integers) -> "FeatureRows":
         """Return some of these rows."""
         out = object.__new__(FeatureRows)
         out.__dict__.update(self.__dict__)
         out.rows, out.is_whole = self.rows[rows], False
         return out
 
-    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, w: Floats) -> Floats:
         """Return the inner product of each row with ``w``."""
         from bagwise.solvers.operators import _feature_kernels as kernels
 
@@ -138,7 +131,7 @@ class FeatureRows(RowOperator):
             kernels.dot(*self.parts, self.rows[piece], w, out[piece])
         return out
 
-    def combine(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    def combine(self, factor: Floats) -> Floats:
         """Return the sum of the rows, each times its factor."""
         from bagwise.solvers.operators import _feature_kernels as kernels
 
@@ -147,7 +140,7 @@ class FeatureRows(RowOperator):
             kernels.combine(*self.parts, self.rows[piece], factor[piece], out)
         return out
 
-    def square_norms(self) -> NDArray[np.float64]:
+    def square_norms(self) -> Floats:
         """Return the squared length of each row."""
         from bagwise.solvers.operators import _feature_kernels as kernels
 
@@ -156,7 +149,7 @@ class FeatureRows(RowOperator):
             kernels.square_norms(*self.parts, self.rows[piece], out[piece])
         return out
 
-    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, weight: Floats) -> Floats:
         """Return the sum of ``weight * [x, 1] [x, 1]'`` over the rows."""
         d = self.d
         out = np.zeros((d + 1, d + 1))
@@ -180,11 +173,11 @@ class FeatureRows(RowOperator):
                 out += dense.T @ dense
         return out
 
-    def gram(self) -> NDArray[np.float64]:
+    def gram(self) -> Floats:
         """Return the inner products of the rows with one another."""
         if self.is_sparse:
             block = self.matrix[self.rows].astype(np.float64)
-            out: NDArray[np.float64] = (block @ block.T).toarray()
+            out: Floats = (block @ block.T).toarray()
             return out
         out = np.zeros((self.n, self.n))
         step = min(4096, max(16, slice_length(1e-10 * (self.n + 1) ** 2)))
@@ -199,7 +192,7 @@ class FeatureRows(RowOperator):
         return short_slices(self.n, self.row_seconds)
 
 
-def cross_products(left: Any, right: Any) -> NDArray[np.float64]:
+def cross_products(left: Any, right: Any) -> Floats:
     """Return the inner products of the rows of two matrices, both dense or both sparse."""
     values = left.astype(np.float64) @ right.astype(np.float64).T
     return np.asarray(values.toarray() if sp.issparse(values) else values)
@@ -216,7 +209,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _checked_index(owner: str, rows: ArrayLike | None, n: int) -> NDArray[np.int64]:
+def _checked_index(owner: str, rows: ArrayLike | None, n: int) -> Integers:
     if rows is None:
         return np.arange(n)
     index = np.asarray(rows)

@@ -14,11 +14,12 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats
 from bagwise._jit import REASSOCIATE, compiled
 
 F = TypeVar("F", bound=Callable[..., Any])
 Index = NDArray[Any]
-Vector = NDArray[np.float64]
+Vector = Floats
 
 
 def row_loop(function: F) -> F:

@@ -11,8 +11,9 @@ from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, short_slices, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -51,9 +52,9 @@ class LinearSVMResult(Result):
         The decision function ``instances @ w + b`` on the rows.
     """
 
-    coef: NDArray[np.float64]
+    coef: Floats
     intercept: float
-    decision: NDArray[np.float64]
+    decision: Floats
 
 
 def solve_linear_svm(
@@ -184,7 +185,7 @@ class _Search:
         gap = max(point.primal - point.dual, np.finfo(np.float64).eps * abs(point.primal))
         return bool(point.residual <= self.tol or gap <= 1e-3 * self.tol * abs(point.primal))
 
-    def run(self, alpha0: NDArray[np.float64] | None) -> LinearPoint:
+    def run(self, alpha0: Floats | None) -> LinearPoint:
         """Return the solution."""
         self.last_iter = min(self.max_iter, _SLOW) if self._has_gram() else self.max_iter
         point = self._search(alpha0)
@@ -196,7 +197,7 @@ class _Search:
         point = min(point, self._pair_steps(point), key=lambda point: point.residual)
         return point if self.is_optimal(point) else self._finish(point)
 
-    def _search(self, alpha0: NDArray[np.float64] | None) -> LinearPoint:
+    def _search(self, alpha0: Floats | None) -> LinearPoint:
         problem, matrix = self.problem, self.problem.matrix
         start = None
         if alpha0 is not None:
@@ -235,7 +236,7 @@ class _Search:
         reach = max(1.0 / weight, point.residual)
         return self._sharpen(point.w, point.b, point.z, point.alpha, weight, reach)
 
-    def _moved(self, alpha0: NDArray[np.float64], point: LinearPoint) -> LinearPoint | None:
+    def _moved(self, alpha0: Floats, point: LinearPoint) -> LinearPoint | None:
         """Return a start, unless nothing is as good a start; ``point`` is of ``alpha0``.
 
         Rows at one and the same share of their costs that fall short of their targets were at the
@@ -289,7 +290,7 @@ class _Search:
         self.n_iter += 1
         return problem.point(problem.feasible(result.x))
 
-    def _rough(self) -> tuple[NDArray[np.float64], float, float]:
+    def _rough(self) -> tuple[Floats, float, float]:
         """Return a cheap start ``(w, b)`` and the weight of the first proximal step from there."""
         problem = self.problem
         n, d = problem.matrix.n, problem.matrix.d
@@ -302,7 +303,7 @@ class _Search:
         point = search._from_primal(w, b, weight)
         return point.w, point.b, 16.0
 
-    def _from_primal(self, w: NDArray[np.float64], b: float, weight: float) -> LinearPoint:
+    def _from_primal(self, w: Floats, b: float, weight: float) -> LinearPoint:
         problem = self.problem
         z = problem.matrix.dot(w)
         if problem.squared:
@@ -310,7 +311,7 @@ class _Search:
         # A prox centre in the middle of the box smooths the hinge symmetrically about the margin.
         return self._sharpen(w, b, z, 0.5 * problem.cost, weight, 1.0 / weight)
 
-    def _newton(self, w: NDArray[np.float64], b: float, z: NDArray[np.float64]) -> LinearPoint:
+    def _newton(self, w: Floats, b: float, z: Floats) -> LinearPoint:
         problem = self.problem
         model = NewtonModel(
             problem.matrix, problem.sign, problem.target,
@@ -323,9 +324,7 @@ class _Search:
         point = problem.point(problem.feasible(np.abs(model.signed)))
         return self._or_better(point, model.w, model.b, model.z)
 
-    def _or_better(
-        self, point: LinearPoint, w: NDArray[np.float64], b: float, z: NDArray[np.float64]
-    ) -> LinearPoint:
+    def _or_better(self, point: LinearPoint, w: Floats, b: float, z: Floats) -> LinearPoint:
         """Prefer the primal point of the last Newton step where ``alpha`` is too coarse for it."""
         primal = self.problem.primal(w, b, z)
         if point.residual <= self.tol or not primal < point.primal:
@@ -338,13 +337,7 @@ class _Search:
         return tol / longest, min(tol / longest**2, 1e-9 * float(self.problem.cost.sum()))
 
     def _sharpen(
-        self,
-        w: NDArray[np.float64],
-        b: float,
-        z: NDArray[np.float64],
-        alpha: NDArray[np.float64],
-        weight: float,
-        reach: float,
+        self, w: Floats, b: float, z: Floats, alpha: Floats, weight: float, reach: float
     ) -> LinearPoint:
         """Take proximal steps from ``alpha`` in the dual, the weight growing, until optimal.
 
@@ -404,7 +397,7 @@ class _Search:
                 break
         return point
 
-    def _balance(self, free: NDArray[np.int64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _balance(self, free: Integers, wanted: Floats) -> Floats:
         """Return the change of ``sign * alpha`` on some rows that changes ``z + b`` as wanted.
 
         With a free intercept the wanted change holds up to a constant, and the changes sum to 0.
@@ -422,21 +415,15 @@ class _Search:
             ahead -= ones * (ahead.sum() / ones.sum())
         return ahead
 
-    def _violation(self, alpha: NDArray[np.float64], z: NDArray[np.float64], b: float) -> float:
+    def _violation(self, alpha: Floats, z: Floats, b: float) -> float:
         problem = self.problem
         u = problem.target - problem.sign * (z + b)
         short = u[alpha < problem.cost].max(initial=0.0)
         return float(max(short, -u[alpha > 0.0].min(initial=0.0)))
 
     def _proximal_step(
-        self,
-        w: NDArray[np.float64],
-        b: float,
-        z: NDArray[np.float64],
-        center: NDArray[np.float64],
-        slope: NDArray[np.float64],
-        reach: float,
-    ) -> tuple[NDArray[np.float64], float, NDArray[np.float64], NDArray[np.float64]]:
+        self, w: Floats, b: float, z: Floats, center: Floats, slope: Floats, reach: float
+    ) -> tuple[Floats, float, Floats, Floats]:
         """Solve one step on the rows within ``reach`` of the band; the others stay at a bound."""
         problem = self.problem
         sign, target, cost = problem.sign, problem.target, problem.cost

@@ -7,9 +7,9 @@ of the objective, projected on the box, that were met.
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Floats, Integers
 from bagwise._jit import compiled
 from bagwise.solvers.operators._row_kernels import row_add, row_dot, row_loop
 
@@ -18,7 +18,7 @@ _TINY = 1e-300
 
 @compiled
 def _step(
-    derivative: float, alpha: float, cap: float, curvature: float, bound: NDArray[np.float64],
+    derivative: float, alpha: float, cap: float, curvature: float, bound: Floats,
     drop_above: float, drop_below: float,
 ) -> tuple[float, bool]:  # fmt: skip
     """Return the best value of a coordinate, and whether its row may be left out for a while."""
@@ -43,20 +43,20 @@ def sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
-    rows: NDArray[np.int64],
-    order: NDArray[np.int64],
-    sign: NDArray[np.float64],
-    target: NDArray[np.float64],
-    cap: NDArray[np.float64],
-    ridge: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    w: NDArray[np.float64],
+    rows: Integers,
+    order: Integers,
+    sign: Floats,
+    target: Floats,
+    cap: Floats,
+    ridge: Floats,
+    curvature: Floats,
+    alpha: Floats,
+    w: Floats,
     bias: float,
-    bound: NDArray[np.float64],
+    bound: Floats,
     drop_above: float,
     drop_below: float,
-    kept: NDArray[np.int64],
+    kept: Integers,
 ) -> int:
     """Minimise over one coordinate after another; return how many rows are worth a next visit."""
     count = 0
