@@ -157,6 +157,8 @@ def test_byte_order_mark_and_spaces(table):
     bags = read(table(b"\xef\xbb\xbfbag , x\n a , 1 \na,2\n"))
     assert bags.bag_names.tolist() == ["a"]
     assert bags.instances.ravel().tolist() == [1, 2]
+    bags = read(table(b"\xef\xbb\xbfa,1\na,2\n"), header=False, bag=0)
+    assert bags.bag_names.tolist() == ["a"]
 
 
 def test_other_encoding(table):

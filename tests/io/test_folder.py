@@ -99,11 +99,13 @@ def test_all_bags_empty(folder, fails):
 
 
 def test_missing_files(folder, fails):
-    path = folder("bag,label\na,0\nz,1\n", a=[[1.0]])
+    path = folder("bag,label\na,0\nz,1\nb,2\n", a=[[1.0]], b=[[2.0]])
     message = fails(path)
     assert "labels.csv:3: there is no file z.npy" in message
     assert "on_missing='skip'" in message
-    assert read(path, on_missing="skip").bag_names.tolist() == ["a"]
+    found = read(path, on_missing="skip")
+    assert found.bag_names.tolist() == ["a", "b"]
+    assert found.labels.tolist() == [0, 2]
     path = folder("bag,label\nz,1\n", a=[[1.0]])
     assert "no bag of the label table has a file" in fails(path, on_missing="skip")
 
