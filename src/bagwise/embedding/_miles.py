@@ -196,7 +196,7 @@ class MILES(BagClassifier):
             if starts is not None:
                 starts.keep(first, sign)
             # Where several solutions are optimal, the one just found is: no step is taken.
-            left = max(1, self.max_iter - first.n_iter)
+            left = self.max_iter - first.n_iter
             result = solve_one_norm_svm(
                 similarity, sign, cost, start=first, tol=self.tol, max_iter=left
             )

@@ -1,0 +1,288 @@
+"""Every parameter for accuracy, effort or memory has an effect that is seen.
+
+`EFFORT` names these parameters; a class that has one falls under its test. Where the usual
+observation does not tell, a table says which one does, or why there is none.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import is_clusterer
+from sklearn.exceptions import ConvergenceWarning
+
+import bagwise.cluster._starts as cluster_starts
+from bagwise import Bags, all_estimators
+from bagwise.bags import StoreWriter
+from bagwise.cluster import CPM3C, BagKMeans
+from bagwise.exceptions import MemoryLimitError
+from bagwise.solvers import CachedRows, Status
+from bagwise.svm import SparseMI
+from bagwise.testing import make_toy_bags
+from spies import solver_calls
+
+#: Parameters that cost or save something, and those that are no such thing though they sound so.
+EFFORT = {
+    "tol", "max_iter", "max_cuts", "n_init", "n_restarts", "n_starts", "rank", "cache_size",
+    "max_memory",
+}  # fmt: skip
+OTHERS = {
+    "max_edges": "part of the kernel",
+    "n_clusters": "part of the question",
+    "n_jobs": "the battery's check_n_jobs",
+    "n_vectors": "part of the model",
+}
+
+BAGS, Y = make_toy_bags(24, kind="close", random_state=3)
+
+
+def having(parameter):
+    classes = [cls for _, cls in all_estimators() if parameter in cls().get_params(deep=False)]
+    return pytest.mark.parametrize("cls", classes, ids=lambda cls: cls.__name__)
+
+
+def observed(cls, bags=BAGS, change=None, **params):
+    """Fit and return the model with the calls of solvers."""
+    model = cls()
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=0)
+    with solver_calls(change) as calls, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(**params).fit(bags, None if is_clusterer(model) else Y)
+    return model, calls
+
+
+def test_no_parameter_is_forgotten():
+    sounding = ("tol", "max_", "n_", "cache", "eps", "inner", "rank")
+    for name, cls in all_estimators():
+        for parameter in cls().get_params(deep=False):
+            if parameter.startswith(sounding):
+                assert parameter in EFFORT | OTHERS.keys(), f"{name}: {parameter}"
+
+
+# ------------------------------------------------------------------------------------- accuracy
+
+#: What asks for more than ``tol``, or for something else: class, solver -> the reason.
+OTHER_TOLERANCES = {
+    ("ReducedSetSVM", "solve_svm_dual"): "the machine is exact, its approximation is not",
+    ("ReducedSetSVM", "minimize_squared_hinge"): "likewise",
+}
+
+
+#: Relative differences of objectives that a local search may make, with the reason.
+SLACK = {"M3IC": 1e-3}  # the accuracy of its convex problems, which tol does not change
+
+
+@having("tol")
+def test_tol_reaches_every_solver(cls):
+    for tol in (1e-2, 1e-8, 1e-11):
+        _, calls = observed(cls, tol=tol)
+        used = [
+            call.arguments["tol"]
+            for call in calls
+            if "tol" in call.arguments and (cls.__name__, call.solver) not in OTHER_TOLERANCES
+        ]
+        assert max(used, default=0.0) <= tol
+        if cls.__name__ != "BagKMeans":  # scikit-learn's loop
+            assert tol in used
+
+
+@having("tol")
+def test_a_smaller_tol_is_never_worse(cls):
+    loose, exact = (observed(cls, tol=tol)[0].result_ for tol in (0.3, 1e-9))
+    assert exact.n_iter >= loose.n_iter - 2  # a rough answer may take a step more to be made exact
+    assert exact.objective <= loose.objective * (1 + SLACK.get(cls.__name__, 1e-9))
+
+
+def test_tol_of_k_means_is_that_of_its_steps():
+    loose, exact = (observed(BagKMeans, tol=tol, n_init=1)[0].result_ for tol in (1.0, 1e-9))
+    assert exact.n_iter > loose.n_iter
+
+
+@pytest.mark.parametrize("rank", [1, 5, 12])
+@having("rank")
+def test_rank_is_that_of_the_map(cls, rank):
+    """The kernel of an approximation has this rank, on bags or on instances."""
+    kernel = {"kernel": "rbf"} if cls.__name__ in ("M3IC", "MinimaxKernelSVM") else {}
+    model, _ = observed(cls, approx="fourier", rank=rank, **kernel)
+    widths = [value.shape[-1] for value in vars(model).values() if np.ndim(value) == 2]
+    assert rank in widths or 2 * rank in widths
+
+
+# --------------------------------------------------------------------------------------- effort
+
+#: How many problems a method solves one after the other, each with ``max_iter`` steps.
+PROBLEMS = {"SBMIL": 2, "CPM3C": 2}
+#: What the parameters are called in solvers.
+NAMES = {"max_iter": ("max_iter", "max_rounds")}
+
+
+@having("max_iter")
+def test_no_more_iterations_than_max_iter(cls):
+    for max_iter in (1, 2, 3, 7):
+        model, calls = observed(cls, max_iter=max_iter)
+        assert model.result_.n_iter <= max_iter * PROBLEMS.get(cls.__name__, 1)
+        budgets = [call.arguments.get(name) for call in calls for name in NAMES["max_iter"]]
+        assert max_iter in budgets or cls.__name__ == "BagKMeans"
+
+
+@having("max_iter")
+def test_certificates_of_few_iterations_are_true(cls):
+    best = observed(cls)[0].result_.objective
+    for max_iter in (1, 2, 3):
+        model = cls(max_iter=max_iter)
+        if "random_state" in model.get_params(deep=False):
+            model.set_params(random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(BAGS, None if is_clusterer(model) else Y)
+        result = model.result_
+        told = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+        assert told != result.converged
+        assert result.lower_bound <= best + 1e-9 * abs(best)
+        assert result.objective >= result.lower_bound - 1e-9 * abs(best)
+
+
+@having("max_iter")
+def test_iterations_of_all_problems_count(cls):
+    model, calls = observed(cls)
+    solvers = {call.solver for call in calls if hasattr(call.result, "n_iter")}
+    if len(solvers) == 1 and "n_init" not in model.get_params(deep=False):
+        done = [call.result.n_iter for call in calls if call.solver in solvers]
+        assert model.result_.n_iter == sum(done)
+
+
+@having("max_iter")
+def test_a_fit_has_not_converged_if_a_problem_inside_has_not(cls):
+    def stalled(solver, result):
+        if solver == "majorize_minimize" or not hasattr(result, "status"):
+            return result
+        return replace(result, status=Status.STALLED)
+
+    model, calls = observed(cls, change=stalled)
+    if cls.__name__ != "BagKMeans":  # scikit-learn's loop
+        assert calls
+        assert not model.result_.converged
+
+
+def test_max_cuts_is_the_number_of_cuts():
+    for max_cuts in (1, 2, 3):
+        _, calls = observed(CPM3C, max_cuts=max_cuts, solver="cutting_plane", tol=1e-9)
+        cuts = [call.result.n_iter for call in calls if call.solver == "solve_mmc_by_cuts"]
+        assert max(cuts) == max_cuts
+
+
+#: How often a method starts, by what is seen of it.
+STARTS = {
+    "BAMIC": lambda calls: len(calls[0].result.objectives),
+    "CPM3C": lambda calls: sum(call.solver == "solve_mmc_by_cuts" for call in calls),
+    "M3IC": lambda calls: max(len(call.arguments.get("starts", ())) for call in calls),
+    "SparseMI": lambda calls: sum(call.solver == "minimize_expansion" for call in calls),
+}
+#: What makes a method have many ends.
+HARD = {"RegSVM": {"normalization": "feature_space"}, "SparseMI": {"n_vectors": 3}}
+
+
+def alternations(calls):
+    return sum(call.solver == "majorize_minimize" for call in calls)
+
+
+@having("n_init")
+def test_n_init_is_the_number_of_starts(cls, monkeypatch):
+    fits = []
+    plain = cluster_starts.KMeans.fit
+    monkeypatch.setattr(
+        cluster_starts.KMeans, "fit", lambda self, *args: (fits.append(1), plain(self, *args))[1]
+    )
+    name, values = cls.__name__, []
+    for n_init in (1, 2, 5):
+        fits.clear()
+        model, calls = observed(cls, n_init=n_init, **HARD.get(name, {}))
+        seen = len(fits) if name == "BagKMeans" else STARTS.get(name, alternations)(calls)
+        assert seen == n_init
+        values.append(model.result_.objective)
+    assert (np.diff(values) <= 1e-9 * np.abs(values[0])).all()
+
+
+@pytest.mark.parametrize(("n_vectors", "n_starts"), [(4, 10), (5, 10), (6, 1)])
+def test_few_vectors_get_many_starts_by_themselves(n_vectors, n_starts):
+    _, calls = observed(SparseMI, n_vectors=n_vectors)
+    assert STARTS["SparseMI"](calls) == n_starts
+
+
+@having("n_restarts")
+def test_n_restarts_reaches_the_search(cls):
+    for n_restarts in (0, 3):
+        _, calls = observed(cls, n_restarts=n_restarts)
+        assert [call.arguments["n_restarts"] for call in calls] == [n_restarts]
+
+
+@having("n_starts")
+def test_n_starts_reaches_the_reduction(cls):
+    for n_starts in (1, 4):
+        _, calls = observed(cls, n_starts=n_starts)
+        seen = [call.arguments.get("n_starts") for call in calls]
+        assert n_starts in seen
+
+
+# --------------------------------------------------------------------------------------- memory
+
+#: Methods that have no use for ``cache_size``, as their docstrings say.
+NO_CACHE = {"LabelMeanSVM", "MIGraphSVM", "MIKernelSVM"}
+
+
+def kept_bytes(value, seen):
+    """Return how much memory an operator takes for inner products."""
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, CachedRows):
+        return value._memory.nbytes
+    if isinstance(value, np.ndarray):
+        is_square = value.ndim == 2 and len(value) == value.shape[1] > 1
+        return value.nbytes if is_square else 0
+    if type(value).__module__.startswith("bagwise") and hasattr(value, "__dict__"):
+        return sum(kept_bytes(part, seen) for part in vars(value).values())
+    return 0
+
+
+@having("cache_size")
+def test_cache_size_is_kept_and_used(cls):
+    kept = []
+    for megabytes in (0.001, 0.004, 200.0):
+        try:
+            _, calls = observed(cls, cache_size=megabytes)
+        except MemoryLimitError:
+            kept.append(0)
+            continue
+        operators = [
+            call.arguments[name]
+            for call in calls
+            for name in ("gram", "rows", "A", "problem")
+            if name in call.arguments and call.solver != "majorize_minimize"
+        ]
+        kept.append(max(kept_bytes(operator, set()) for operator in operators))
+        assert kept[-1] <= 1e6 * megabytes or cls.__name__ in NO_CACHE
+    if cls.__name__ not in NO_CACHE:
+        assert kept[0] < kept[-1]
+
+
+@having("max_memory")
+def test_max_memory_is_kept(cls, tmp_path):
+    if cls.__name__ == "M3IC":
+        with pytest.raises(MemoryLimitError, match="max_memory"):
+            observed(cls, bags=stored(tmp_path), max_memory=100)
+        return
+    needed = sum(map(len, BAGS)) * 3 * 8
+    for max_memory in (needed - 1, needed, None):
+        _, calls = observed(cls, n_vectors=3, max_memory=max_memory)
+        sources = [call.arguments["source"] for call in calls if "source" in call.arguments]
+        assert {source.keeps for source in sources} == {max_memory is None or max_memory >= needed}
+
+
+def stored(folder):
+    with StoreWriter(folder / "toy.bags") as writer:
+        for bag in BAGS:
+            writer.append(bag)
+    return Bags.open(folder / "toy.bags")
