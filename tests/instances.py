@@ -89,7 +89,7 @@ VARIANTS = [
     CPM3C(balance=0.0, init="kmeans", n_init=2),
     CPM3C(C=0.1, solver="cutting_plane"),
     M3IC(balance=0.0, init="kmeans"),
-    M3IC(C=10.0, balance=np.inf, n_init=3),
+    M3IC(C=10.0, balance=np.inf, n_init=20),
     M3IC(solver="cutting_plane", n_init=2),
     M3IC(kernel="rbf"),
     M3IC(kernel="rbf", approx="fourier", rank=50),

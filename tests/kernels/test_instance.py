@@ -353,3 +353,12 @@ def test_expansion_over_many_rows_is_cut_between_blocks(monkeypatch):
     X = np.zeros((8 * instance.BLOCK, 1))
     InstanceKernel("linear").expand(X[:1], X, np.ones((1, len(X))), n_threads=1)
     assert len(looks) >= 8
+
+
+def test_median_counts_rows_that_differ_by_rounding_once():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[5] = X[6] * (1 + 1e-15)
+    expected = resolve_gamma("median", X[np.arange(20) != 5])
+    np.testing.assert_allclose(resolve_gamma("median", X), expected, rtol=1e-12)
+    np.testing.assert_allclose(resolve_gamma("median", sp.csr_array(X)), expected, rtol=1e-12)
+    assert resolve_gamma("median", X[5:7]) == 1.0

@@ -9,12 +9,13 @@ from sklearn.svm import SVC
 
 from bagwise import Bags
 from bagwise._threads import thread_count
+from bagwise.bags import segment_argmax, segment_max
 from bagwise.base import BagTags
 from bagwise.base._target import Target
 from bagwise.base._validation import as_bags
 from bagwise.exceptions import ModelFileError
 from bagwise.solvers import Certificate, Status
-from testing.sound import BagsOnly, NearestMean
+from testing.sound import BagsOnly, NearestMean, UnitFree
 
 
 class Broken(dict):
@@ -245,11 +246,64 @@ class UnderstatesOrder(NearestMean):
         return BagTags(order_tolerance=1e-6)
 
 
+@caught_by("check_ties")
+class TakesTheFirstOfEquals(NearestMean):
+    """Learns from the instance of each bag with the largest first feature."""
+
+    def _means(self, bags, sign, weight):
+        first = bags.instances[:, 0]
+        keys = segment_argmax(first, bags.offsets[:-1], bags.offsets[1:]) + bags.offsets[:-1]
+        return super()._means(Bags(bags.instances[keys], np.arange(len(bags) + 1)), sign, weight)
+
+
+@caught_by("check_ties")
+class RanksRounding(NearestMean):
+    """Learns most from the bags that come first, of those whose first instances are as long."""
+
+    def _means(self, bags, sign, weight):
+        lengths = np.linalg.norm(bags.instances, axis=1)
+        longest = segment_max(lengths, bags.offsets[:-1], bags.offsets[1:])
+        rank = np.argsort(np.argsort(longest, kind="stable"))
+        return super()._means(bags, sign, weight * (1.0 + 0.01 * rank))
+
+
 @caught_by("check_scores_are_independent")
 class CentresScores(NearestMean):
     def decision_function(self, X):
         scores = super().decision_function(X)
         return scores - scores.mean()
+
+
+# --------------------------------------------------------------------------- units and origin
+
+
+@caught_by("check_feature_units")
+class AddsJitter(UnitFree):
+    """Adds a small number to what is divided by, whatever the features are measured in."""
+
+    def _in_units(self, coef, middle, square, prior):
+        return super()._in_units(coef, middle, square + 1e-4, prior)
+
+
+@caught_by("check_feature_units")
+class ForgetsAPower(NearestMean):
+    def __bagwise_tags__(self):
+        return BagTags(scale_powers={})
+
+
+@caught_by("check_feature_origin")
+class ShrinksToZero(UnitFree):
+    def _means(self, bags, sign, weight):
+        coef, intercept = super()._means(bags, sign, weight)
+        return coef, 0.99 * intercept
+
+
+@caught_by("check_feature_order")
+class PrefersFirstFeature(UnitFree):
+    """Halves the weight of the first feature, and says nothing about it to the intercept."""
+
+    def _in_units(self, coef, middle, square, prior):
+        return super()._in_units(np.append(0.5 * coef[0], coef[1:]), middle, square, prior)
 
 
 # ---------------------------------------------------------------------------------------- fit

@@ -1,6 +1,7 @@
 """Clusterers that break the contract in one place each, by the check that must see it."""
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from bagwise.bags import segment_argmax
 from bagwise.base import BagTags
@@ -274,6 +275,22 @@ class ClustersInstancesAnyway(BagClustersOnly):
 class StartsFromTheFirstBags(MeanClusters):
     def _start(self, means):
         return means[: self.n_clusters].copy()
+
+
+@caught_by("check_feature_units")
+class StopsEarlyInSmallUnits(MeanClusters):
+    """Takes means for the same that differ by little."""
+
+    def _start(self, means):
+        return super()._start(np.round(means, 1))
+
+
+@caught_by("check_feature_origin", error=ConvergenceWarning)
+class StartsAtZero(MeanClusters):
+    def _start(self, means):
+        start = super()._start(means)
+        start[0] = 0.0
+        return start
 
 
 @caught_by("check_fit_is_repeatable")

@@ -83,6 +83,23 @@ class BagsOnly(NearestMean):
         return BagTags(instance_scores=False)
 
 
+class UnitFree(NearestMean):
+    """The same with distances in units of that between the means."""
+
+    def _means(self, bags, sign, weight):
+        coef, intercept = super()._means(bags, sign, weight)
+        if not coef.any():
+            return coef, intercept
+        prior = np.log(weight[sign > 0].sum() / weight[sign < 0].sum())
+        return self._in_units(coef, intercept - prior, coef @ coef, prior)
+
+    def _in_units(self, coef, middle, square, prior):
+        return coef / square, middle / square + prior
+
+    def __bagwise_tags__(self):
+        return BagTags(scale_powers={}, shift_invariant=True)
+
+
 class MeanClusters(BagClusterer):
     """K-means of the mean instances, from a start that does not depend on the order of bags.
 
@@ -137,6 +154,9 @@ class MeanClusters(BagClusterer):
         scores = self._scores(bags, learned["centres_"])[np.arange(bags.n_instances), own]
         keys = segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
         return {"key_instances_": keys, "result_": certificate}
+
+    def __bagwise_tags__(self):
+        return BagTags(scale_powers={}, shift_invariant=True)
 
     def _scores(self, bags, centres):
         rows = bags.instances.toarray() if bags.is_sparse else bags.instances

@@ -21,14 +21,21 @@ from bagwise.testing import (
     yield_bag_checks,
 )
 from testing import broken, broken_clusterers
-from testing.sound import BagClustersOnly, BagsOnly, MeanClusters, NearestMean
+from testing.sound import BagClustersOnly, BagsOnly, MeanClusters, NearestMean, UnitFree
 
 EVERY_CHECK = {check.__name__: check for _, checks in _battery._BATTERY for check in checks}
 BROKEN = {
     name: [*broken.BROKEN.get(name, ()), *broken_clusterers.BROKEN.get(name, ())]
     for name in broken.BROKEN | broken_clusterers.BROKEN
 }
-SOUND = [NearestMean(), NearestMean("max"), BagsOnly(), MeanClusters(), BagClustersOnly()]
+SOUND = [
+    NearestMean(),
+    NearestMean("max"),
+    UnitFree(),
+    BagsOnly(),
+    MeanClusters(),
+    BagClustersOnly(),
+]
 
 
 @parametrize_with_bag_checks(SOUND)
@@ -83,13 +90,13 @@ def test_every_check_is_in_the_battery():
         if name.startswith("check_") and inspect.isfunction(value)
         if value.__module__ == module.__name__
     }
-    assert len(modules) == 10
+    assert len(modules) == 11
     assert written == EVERY_CHECK.keys()
     assert all(check.__doc__ for check in EVERY_CHECK.values())
 
 
 def test_number_of_checks():
-    assert len(EVERY_CHECK) == 91
+    assert len(EVERY_CHECK) == 95
 
 
 def test_check_bag_estimator_returns_outcomes():

@@ -12,6 +12,7 @@ from bagwise.base._kernel_parameters import (
     GammaRule,
     KernelParameters,
     gamma_attribute,
+    scale_powers,
     settled_gamma,
 )
 from bagwise.base._shared_work import (
@@ -54,6 +55,7 @@ __all__ = [
     "make_features",
     "one_vs_rest",
     "problem_key",
+    "scale_powers",
     "settled_gamma",
     "shared_by",
     "used_first",

@@ -12,6 +12,9 @@ from bagwise.bags import Bags
 from bagwise.base._shared_work import shared_by
 from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, needs_gamma, resolve_gamma
 
+#: The power of the unit of features in the number that a kernel multiplies by ``gamma``.
+_UNITS = {"chi2": 1, "cosine": 0, "laplacian": 1, "linear": 2, "poly": 2, "rbf": 2}
+
 
 class GammaRule(StrOptions):
     """A rule that makes a number out of the data, such as ``"scale"`` or ``"2/d"``."""
@@ -46,6 +49,18 @@ def settled_gamma(gamma: Any, bags: Bags, bag_weight: Floats | None = None) -> f
     return number
 
 
+def scale_powers(kernel: str, gamma: Any) -> dict[str, int] | None:
+    """Return the tag of this name for a kernel and its ``gamma``."""
+    power = _UNITS[kernel]
+    if kernel == "linear":
+        return {"C": -power}
+    if not needs_gamma(kernel):
+        return {}
+    if not isinstance(gamma, str):
+        return {"gamma": -power}
+    return {} if power == 2 and gamma.endswith(("scale", "median")) else None  # rules of squares
+
+
 def gamma_attribute(kernel: InstanceKernel) -> dict[str, Any]:
     """Return the coefficient ``gamma`` of a kernel as a fitted attribute, if it has one."""
     return {"gamma_": kernel.gamma} if needs_gamma(kernel.name) else {}
@@ -71,6 +86,17 @@ class KernelParameters:
         if not needs_gamma(self.kernel):
             return self._make_kernel(1.0)
         return self._make_kernel(settled_gamma(self.gamma, bags, bag_weight))
+
+    def _invariances(self) -> dict[str, Any]:
+        """Return the tags about units and origin of features, of a machine with free intercept."""
+        approx = getattr(self, "approx", None)
+        if self.kernel not in FORMULAS or approx == "nystroem":  # which draws instances by digits
+            return {}
+        by_difference = self.kernel in ("rbf", "laplacian") and approx != "fourier"
+        return {
+            "scale_powers": scale_powers(self.kernel, self.gamma),
+            "shift_invariant": self.kernel == "linear" or by_difference,
+        }
 
     def _make_kernel(self, gamma: float) -> InstanceKernel:
         return InstanceKernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)

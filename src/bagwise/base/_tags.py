@@ -1,5 +1,6 @@
 """What is true of a method beyond scikit-learn's tags; the bag checks read it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,12 @@ class BagTags:
     descends : bool
         Of a clusterer: whether the ``history`` of its ``result_`` never rises and ends with the
         objective.
+    scale_powers : mapping of str to int, or None
+        What has to be done to parameters if all features are multiplied by a number :math:`s`:
+        each of these is multiplied by :math:`s` to this power, and bags score and are predicted as
+        before. Empty if nothing has to be done; None if nothing is promised.
+    shift_invariant : bool
+        Whether nothing changes if one number is added to all features.
     """
 
     order_tolerance: float = 0.0
@@ -34,6 +41,8 @@ class BagTags:
     supervised_analogue: Any = None
     predicts_training_labels: bool = True
     descends: bool = True
+    scale_powers: Mapping[str, int] | None = None
+    shift_invariant: bool = False
 
 
 def get_bag_tags(estimator: Any) -> BagTags:

@@ -193,7 +193,7 @@ class BagKMeans(BagClusterer):
         return _closeness(bags, self.cluster_centers_)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=0.05)
+        return BagTags(order_tolerance=0.05, scale_powers={}, shift_invariant=True)
 
 
 def _closeness(bags: Bags, centers: NDArray[Any]) -> Floats:

@@ -247,7 +247,7 @@ class CPM3C(BagClusterer):
         return _leads(bags, self.coef_)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=1e-6)
+        return BagTags(order_tolerance=1e-6, scale_powers={"C": -2})
 
 
 def _one_cluster(bags: Bags) -> MMCResult:

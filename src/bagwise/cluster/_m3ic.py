@@ -369,5 +369,9 @@ class M3IC(KernelParameters, BagClusterer):
         best = segment_max(scores, offsets[:-1], offsets[1:])
         return best, segment_argmax(scores, offsets[:-1], offsets[1:])
 
+    def _invariances(self) -> dict[str, Any]:
+        found = super()._invariances()  # without an intercept
+        return {**found, "shift_invariant": False} if self.kernel == "linear" else found
+
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=1e-6, max_rule=True)
+        return BagTags(order_tolerance=1e-3, max_rule=True, **self._invariances())

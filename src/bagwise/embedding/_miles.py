@@ -12,11 +12,13 @@ from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_rows
 from bagwise.base import (
     BagClassifier,
+    BagTags,
     KernelParameters,
     Target,
     documented,
     one_vs_rest,
     problem_key,
+    scale_powers,
     settled_gamma,
     shared_by,
 )
@@ -243,6 +245,9 @@ class MILES(BagClassifier):
         number = np.add.reduceat(is_nearest, starts, axis=0)
         share = np.exp(-self.gamma_ * least.astype(np.float64)) / number
         return np.asarray((is_nearest * np.repeat(share, bags.sizes, axis=0)) @ self.coef_.T)
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(scale_powers=scale_powers("rbf", self.gamma), shift_invariant=True)
 
 
 def _distances(bags: Bags) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from bagwise.kernels._rows import (
 )
 
 _MEDIAN_ROWS = 1000
+_TWINS = 1e-13  # of squared lengths: rows this near are the same up to rounding
 _NO_GAMMA = ("linear", "cosine", "precomputed")
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -133,7 +134,10 @@ def _variance(X: Matrix, weight: Floats) -> float:
 
 
 def _median(X: Matrix, weight: Floats) -> float:
-    """Return the median squared distance between at most 1000 distinct rows."""
+    """Return the median squared distance between at most 1000 distinct rows.
+
+    Rows that differ by rounding, as sums in another order do, count as one.
+    """
     hashes = np.concatenate([row_hashes(X[rows]) for rows in row_passes(X)])
     present = np.flatnonzero(weight > 0)
     _, first = np.unique(hashes[present], return_index=True)  # sorted by hash
@@ -146,4 +150,9 @@ def _median(X: Matrix, weight: Floats) -> float:
     products = picked @ picked.T
     products = products.toarray() if sp.issparse(products) else products
     i, j = np.triu_indices(len(norms), 1)
-    return float(np.maximum(0.0, np.median(norms[i] + norms[j] - 2.0 * products[i, j])))
+    sums, distances = norms[i] + norms[j], norms[i] + norms[j] - 2.0 * products[i, j]
+    is_twin = np.zeros(len(norms), np.bool_)  # of a row before it, up to rounding
+    is_twin[j[np.isfinite(sums) & (distances <= _TWINS * sums)]] = True
+    if is_twin[1:].all():
+        return 0.0
+    return float(np.median(distances[~(is_twin[i] | is_twin[j])]))

@@ -325,6 +325,11 @@ class MIGraphSVM(BagKernelMachine):
             )
         return nodes / norm[:, :1] + edges / norm[:, 1:] + self.intercept_
 
+    def _invariances(self) -> dict[str, Any]:
+        if self.threshold != "mean" or (self.kernel == "linear" and not self._averages):
+            return {}
+        return super()._invariances()
+
     def __bagwise_tags__(self) -> BagTags:
         # A bag of one instance has weight 1 and no edges; an instance of norm 1, as all are under
         # the RBF kernel, is not changed by normalising it.
@@ -332,4 +337,5 @@ class MIGraphSVM(BagKernelMachine):
         return BagTags(
             instance_scores=self.graph == "cliques" and self.kernel != "precomputed",
             supervised_analogue=self._ordinary if keeps_kernel else None,
+            **self._invariances(),
         )

@@ -130,4 +130,5 @@ class MIKernelSVM(BagKernelMachine):
         return BagTags(
             instance_scores=self.kernel != "precomputed",
             supervised_analogue=self._ordinary if has_analogue else None,
+            **self._invariances(),
         )

@@ -66,4 +66,4 @@ class LabelMeanSVM(BagKernelMachine):
         return "squared_hinge"
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(instance_scores=self.kernel != "precomputed")
+        return BagTags(instance_scores=self.kernel != "precomputed", **self._invariances())

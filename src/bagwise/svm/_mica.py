@@ -244,8 +244,12 @@ class MICA(MaxRuleMachine):
             rows = replace(rows, is_double=True)
         return EmpiricalMap(rows), None
 
+    def _invariances(self) -> dict[str, Any]:
+        found = super()._invariances()  # the weights are not squared in the objective
+        return {**found, "scale_powers": {"C": -1}} if self.kernel == "linear" else found
+
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=1e-6)
+        return BagTags(max_rule=True, order_tolerance=1e-6, **self._invariances())
 
 
 class _OneNormProblem(KeyInstanceProblem):

@@ -169,7 +169,7 @@ class MissSVM(MaxRuleMachine):
         )
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=1e-6)
+        return BagTags(max_rule=True, order_tolerance=1e-6, **self._invariances())
 
 
 def _factor(cost: str | float, balanced: float) -> float:

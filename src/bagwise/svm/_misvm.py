@@ -155,7 +155,12 @@ class MISVM(MaxRuleMachine):
         return self._fitted(representation, solutions)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
+        return BagTags(
+            max_rule=True,
+            order_tolerance=1e-6,
+            supervised_analogue=self._ordinary,
+            **self._invariances(),
+        )
 
 
 class KeyInstanceProblem(Alternation):

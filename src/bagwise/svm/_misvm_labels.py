@@ -141,7 +141,12 @@ class miSVM(MaxRuleMachine):
         return self._fitted(representation, solutions)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=1e-6, supervised_analogue=self._ordinary)
+        return BagTags(
+            max_rule=True,
+            order_tolerance=1e-6,
+            supervised_analogue=self._ordinary,
+            **self._invariances(),
+        )
 
 
 class _LabelProblem(Alternation):

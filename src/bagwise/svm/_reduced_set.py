@@ -250,7 +250,7 @@ class ReducedSetSVM(ExpansionMachine):
         return reduced.coef, np.array(one_vs_rest(solve, signs.shape[1], self.n_jobs))
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=1e-3)
+        return BagTags(order_tolerance=1e-3, **self._invariances())
 
 
 def _as_good_as(certificate: Certificate, machine: Certificate) -> Certificate:

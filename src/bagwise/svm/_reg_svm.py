@@ -227,6 +227,7 @@ class RegSVM(BagKernelMachine):
         return BagTags(
             order_tolerance=0.0 if self._averages else 1e-6,
             supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None,
+            **self._invariances(),
         )
 
 

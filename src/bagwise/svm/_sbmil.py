@@ -154,7 +154,12 @@ class SBMIL(MaxRuleMachine):
     def __bagwise_tags__(self) -> BagTags:
         from sklearn.svm import SVC
 
-        return BagTags(max_rule=True, order_tolerance=1e-5, supervised_analogue=SVC(tol=1e-8))
+        return BagTags(
+            max_rule=True,
+            order_tolerance=1e-5,
+            supervised_analogue=SVC(tol=1e-8),
+            **self._invariances(),
+        )
 
 
 def _solve(trainer: Trainer, sides: Sides, C: float, eta: float, weight: Floats) -> Solution:

@@ -83,4 +83,4 @@ class SIL(MaxRuleMachine):
         return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, supervised_analogue=self._ordinary)
+        return BagTags(max_rule=True, supervised_analogue=self._ordinary, **self._invariances())

@@ -51,8 +51,16 @@ class StatisticMachine(BagRowMachine):
         by_rule = isinstance(self.gamma, str) and self.kernel in ("rbf", "poly")
         is_instance = self.statistic == "mean" or (self.statistic == "minmax" and by_rule)
         return BagTags(
-            instance_scores=False, supervised_analogue=self._ordinary if is_instance else None
+            instance_scores=False,
+            supervised_analogue=self._ordinary if is_instance else None,
+            **self._invariances(),
         )
+
+    def _invariances(self) -> dict[str, Any]:
+        found = super()._invariances()
+        # Deviations do not move with the features, and so the variance of all entries changes.
+        moves_alike = self.statistic != "mean_std" or self.kernel == "linear"
+        return {**found, "shift_invariant": moves_alike and found.get("shift_invariant", False)}
 
 
 @documented

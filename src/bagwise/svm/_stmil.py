@@ -167,7 +167,7 @@ class STMIL(KernelMachine):
         return mean_rule(self._instance_outputs(bags), bags.offsets) - self.threshold_
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=1e-6)
+        return BagTags(order_tolerance=1e-6, **self._invariances())
 
 
 class _TransductiveProblem(Alternation):

@@ -16,6 +16,7 @@ from bagwise.testing import (
     _checks_fit,
     _checks_input,
     _checks_instances,
+    _checks_invariance,
     _checks_labels,
     _checks_order,
     _checks_weights,
@@ -89,6 +90,24 @@ def _clusters_by_outstanding_instance(estimator: Any) -> bool:
     # With a kernel of distances all instances are of one length, and none stands out.
     linear = getattr(estimator, "kernel", "linear") == "linear"
     return is_bag_clusterer(estimator) and _scores_by_best_instance(estimator) and linear
+
+
+def _starts_from_values(estimator: Any) -> bool:
+    # A larger tolerance means random starts, which are others in another order.
+    return _learns(estimator) and bag_tags(estimator).order_tolerance <= 0.01
+
+
+def _sees_no_units(estimator: Any) -> bool:
+    return _learns(estimator) and bag_tags(estimator).scale_powers is not None
+
+
+def _sees_no_origin(estimator: Any) -> bool:
+    return _learns(estimator) and bag_tags(estimator).shift_invariant
+
+
+def _sees_differences(estimator: Any) -> bool:
+    # Clusterers may start from weights that are drawn one after another.
+    return _sees_no_origin(estimator) and is_bag_classifier(estimator)
 
 
 def _has_key_instances(estimator: Any) -> bool:
@@ -185,6 +204,10 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
     (_descends, (_checks_clusters.check_objective_descends,)),
     (_has_key_instances, (_checks_clusters.check_key_instances_of_fit,)),
     (_learns, (_checks_certificate.check_certificate, _checks_ecosystem.check_pipeline)),
+    (_starts_from_values, (_checks_order.check_ties,)),
+    (_sees_no_units, (_checks_invariance.check_feature_units,)),
+    (_sees_no_origin, (_checks_invariance.check_feature_origin,)),
+    (_sees_differences, (_checks_invariance.check_feature_order,)),
     (_transforms, (_checks_ecosystem.check_output_setting,)),
     (_iterates, (_checks_certificate.check_not_converged_warns,)),
     (

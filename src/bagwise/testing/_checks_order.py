@@ -8,6 +8,7 @@ import numpy as np
 
 from bagwise.testing._compare import ROUNDING, assert_close
 from bagwise.testing._data import make_toy_bags, shuffle_instances
+from bagwise.testing._expect import remarks_are_no_matter
 from bagwise.testing._models import bag_scores, bag_tags, fitted
 
 
@@ -26,6 +27,26 @@ def check_instance_order(estimator: Any) -> None:
     model = fitted(estimator, bags, y)
     other = fitted(estimator, shuffle_instances(bags)[0], y)
     _assert_same_fit(model, other, "another order of instances")
+
+
+def check_ties(estimator: Any) -> None:
+    """Nor where bags and instances are the same, or as far from each other as others are.
+
+    The features are whole numbers, so that ties are exact, and then turned, so that what is equal
+    is so up to rounding only.
+    """
+    bags, y = make_toy_bags(18, kind="close")
+    whole = [np.rint(np.concatenate([bag, bag[:1]])) for bag in [*bags, *bags[:6]]]
+    y = np.append(y, y[:6])
+    turn = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
+    order = np.random.default_rng(1).permutation(len(y))
+    for kind, tied in {"ties": whole, "ties up to rounding": [bag @ turn for bag in whole]}.items():
+        with remarks_are_no_matter():
+            model = fitted(estimator, tied, y)
+            other = fitted(estimator, [tied[i] for i in order], y[order])
+            _assert_same_fit(model, other, f"{kind}, another order of bags")
+            other = fitted(estimator, shuffle_instances(tied)[0], y)
+            _assert_same_fit(model, other, f"{kind}, another order of instances")
 
 
 def _assert_same_fit(model: Any, other: Any, what: str) -> None:

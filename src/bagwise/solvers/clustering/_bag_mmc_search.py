@@ -37,6 +37,9 @@ _SERIAL_BYTES = 2**22
 #: rounds searches are up to twice as fast and end no higher, at large C a few percent lower.
 _INNER_SHARE = 0.3
 
+#: Objectives that differ by no more, relatively, are the same up to rounding in single precision.
+_SAME = 1e-6
+
 InnerSolver = Callable[..., BagMMCResult]
 
 
@@ -128,7 +131,7 @@ def search_bag_mmc(
     -------
     BagClusters
         Of the search with the lowest objective among those without an empty cluster; if all have
-        one, among all.
+        one, among all. The first of several that are equal up to rounding.
     """
     started = perf_counter()
     name = "search_bag_mmc"
@@ -441,8 +444,9 @@ def _scan(
 
 def _best_of(found: list[BagClusters], seconds: float) -> BagClusters:
     """Choose a search, and keep the certificates of all."""
-    values = [(result.n_empty > 0, result.objective) for result in found]
-    chosen = min(range(len(found)), key=values.__getitem__)
+    numbers = [i for i, result in enumerate(found) if not result.n_empty] or range(len(found))
+    least = min(found[i].objective for i in numbers)
+    chosen = next(i for i in numbers if found[i].objective <= (1.0 + _SAME) * least)
     best = found[chosen]
     return BagClusters(
         coef=best.coef,

@@ -136,6 +136,11 @@ class BagKernelMachine(BagRowMachine):
         """Whether sums are divided by the sum of the weights, else by their norm."""
         return bool(self.normalization == "average")
 
+    def _invariances(self) -> dict[str, Any]:
+        if self.kernel == "linear" and not self._averages:  # all bags have norm 1
+            return {"scale_powers": {}}
+        return super()._invariances()
+
     # -------------------------------------------------------------------------------- learning
 
     def _learn(

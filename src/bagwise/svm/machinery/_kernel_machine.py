@@ -202,6 +202,9 @@ class KernelMachine(KernelParameters, BagClassifier):
         by_name = not isinstance(self.gamma, str) or self.gamma in ("scale", "auto", "median")
         return SVC(tol=1e-8) if known and by_name else None
 
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(**self._invariances())
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -220,4 +223,4 @@ class MaxRuleMachine(KernelMachine):
         return segment_max(self._instance_outputs(bags), offsets[:-1], offsets[1:])
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True)
+        return BagTags(max_rule=True, **self._invariances())

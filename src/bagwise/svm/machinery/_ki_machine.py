@@ -302,8 +302,11 @@ class KeyInstanceMachine(MaxRuleMachine):
         parts = certificate.parts or (certificate,)
         return float(sum(part.gap_history[-1] for part in parts if len(part.gap_history)))
 
+    def _invariances(self) -> dict[str, Any]:
+        return {} if self.kernel == "linear" else super()._invariances()  # the bias is in the norm
+
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=5e-3)
+        return BagTags(max_rule=True, order_tolerance=5e-3, **self._invariances())
 
 
 def _assignments(columns: Floats, n_bags: int) -> Integers:
