@@ -16,7 +16,7 @@ from bagwise.kernels._rows import (
 )
 
 _MEDIAN_ROWS = 1000
-_TWINS = 1e-13  # of squared lengths: rows this near are the same up to rounding
+_VALUES, _PRODUCTS = 1e-14, 1e-13  # rows that differ by no more are the same up to rounding
 _NO_GAMMA = ("linear", "cosine", "precomputed")
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -144,15 +144,17 @@ def _median(X: Matrix, weight: Floats) -> float:
     picked = X[present[first[:_MEDIAN_ROWS]]].astype(np.float64)
     if picked.shape[0] < 2:
         return 0.0
+    lengths = squared_norms(picked)
     if not sp.issparse(picked):
         picked -= picked.mean(axis=0)  # far from the origin, products would drown the distances
     norms = squared_norms(picked)
     products = picked @ picked.T
     products = products.toarray() if sp.issparse(products) else products
     i, j = np.triu_indices(len(norms), 1)
-    sums, distances = norms[i] + norms[j], norms[i] + norms[j] - 2.0 * products[i, j]
+    distances = norms[i] + norms[j] - 2.0 * products[i, j]
+    slack = _PRODUCTS * norms + _VALUES**2 * lengths
     is_twin = np.zeros(len(norms), np.bool_)  # of a row before it, up to rounding
-    is_twin[j[np.isfinite(sums) & (distances <= _TWINS * sums)]] = True
+    is_twin[j[np.isfinite(distances) & (distances <= slack[i] + slack[j])]] = True
     if is_twin[1:].all():
         return 0.0
     return float(np.median(distances[~(is_twin[i] | is_twin[j])]))
