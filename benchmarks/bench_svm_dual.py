@@ -14,15 +14,13 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from bagwise.solvers.operators._gram_source import CachedGram
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from bagwise._threads import ordered_map
 from bagwise.kernels import InstanceKernel, set_gram
 from bagwise.kernels._instance import tiles
-from bagwise.solvers import solve_svm_dual
-from bagwise.solvers.svm._svm_dual import rescale_alpha
+from bagwise.solvers import CachedRows, RowOperator, rescale_alpha, solve_svm_dual
 
 DATASETS = ("musk1", "elephant", "musk2")
 REPEATS = 5
@@ -113,21 +111,28 @@ def bench_set_kernel():
             )
 
 
-class RBFRows:
+class RBFRows(RowOperator):
     """The Gaussian kernel's matrix, block by block."""
 
     def __init__(self, X, gamma):
         self.X, self.gamma = X, gamma
         self.squares = gamma * np.einsum("ij,ij->i", X, X)
-        self.shape, self.dtype = (len(X), len(X)), X.dtype
         self.n_entries = 0
+
+    @property
+    def n(self):
+        return len(self.X)
+
+    @property
+    def dtype(self):
+        return self.X.dtype
 
     def diagonal(self):
         return np.ones(len(self.X))
 
-    def block(self, rows, columns=None):
+    def block(self, rows, columns=None, out=None):
         columns = slice(None) if columns is None else columns
-        out = (2.0 * self.gamma * self.X[rows]) @ self.X[columns].T
+        out = np.matmul(2.0 * self.gamma * self.X[rows], self.X[columns].T, out=out)
         out -= self.squares[rows, None]
         out -= self.squares[columns]
         np.minimum(out, 0.0, out=out)
@@ -197,7 +202,7 @@ def bench_source():
 
     def on_demand(cost):
         source = RBFRows(X, gamma)
-        return solve_svm_dual(CachedGram(source, 50e6), sign, cost), source
+        return solve_svm_dual(CachedRows(source, 50e6), sign, cost), source
 
     on_demand(1.0)  # compiles
     for cost in (1.0, 10.0, 100.0):
@@ -227,7 +232,7 @@ def large(contender, n, d, cost, tol):
         if contender == "ours":
             solve_svm_dual(RBFRows(X[:100], 1.0 / d), sign[:100], cost)  # compiles
             start, source = perf_counter(), RBFRows(X, 1.0 / d)
-            result = solve_svm_dual(CachedGram(source, 100e6), sign, cost, tol=tol)
+            result = solve_svm_dual(CachedRows(source, 100e6), sign, cost, tol=tol)
             seconds = perf_counter() - start
             n_steps, alpha = result.n_iter, result.x
         else:

@@ -216,7 +216,7 @@ def test_rules_notice(file, line, rule):
         ("svm/_x.py", "from bagwise.svm.machinery._trainer import Trainer"),
         ("svm/__init__.py", "from bagwise.svm._sil import SIL"),
         ("solvers/__init__.py", "from bagwise.solvers.svm import solve_svm_dual"),
-        ("solvers/svm/_x.py", "from bagwise.solvers.operators._gram_source import GramSource"),
+        ("solvers/svm/_x.py", "from bagwise.solvers.operators._row_operator import RowOperator"),
         ("solvers/svm/_x.py", "from bagwise.solvers._result import Result"),
         ("cli/_x.py", "import bagwise"),
         ("cli/_x.py", "from bagwise import __version__"),
