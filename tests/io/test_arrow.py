@@ -90,6 +90,17 @@ def test_many_batches(long, tmp_path, monkeypatch, assert_same):
     assert_same(pack(path, tmp_path / "t.bags"), bags)
 
 
+def test_rows_of_later_batches_are_counted_from_the_beginning(long, fails, monkeypatch):
+    monkeypatch.setattr("bagwise.io._parquet._BATCH_BYTES", 1)
+    ids, values = ["a"] * 5, [0.0, 1.0, 2.0, 3.0, None]
+    path = long({"bag": ids, "x": values}, row_group_size=2)
+    assert "row 4: column 'x': the value is missing" in fails(path)
+    path = long({"bag": ids, "x": [*values[:4], np.inf]}, row_group_size=2)
+    assert "row 4: column 'x': inf is not finite" in fails(path)
+    path = long({"bag": ids, "y": [1, 1, 1, 1, 2], "x": [*values[:4], 4.0]}, row_group_size=2)
+    assert "row 4: labels must not differ" in fails(path)
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

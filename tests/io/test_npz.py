@@ -84,8 +84,10 @@ def test_sparse(archive):
 
 def test_fortran_order_and_other_byte_order(archive):
     X = np.asfortranarray(np.arange(6.0).reshape(3, 2)).astype(">f8", order="F")
-    bags = read(archive(X=X, offsets=np.array([0, 3], dtype=">i4")))
+    about = {"y": np.array([7], ">i2"), "bag_names": np.array(["a"], ">U1")}
+    bags = read(archive(X=X, offsets=np.array([0, 3], dtype=">i4"), **about))
     assert bags.instances.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert all(part.dtype.isnative for part in (bags.instances, bags.labels, bags.bag_names))
 
 
 @pytest.mark.parametrize(
