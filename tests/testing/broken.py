@@ -1,10 +1,13 @@
 """Estimators that break the contract in one place each, by the check that must see it."""
 
 import copy
+import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from bagwise import Bags
@@ -706,6 +709,33 @@ class GetsWorse(NearestMean):
         return Certificate(
             objective=float(self.max_iter), status=certificate.status, n_iter=certificate.n_iter
         )
+
+
+@caught_by("check_early_stops")
+class BoundsFromAbove(NearestMean):
+    """The bound of a fit with few iterations is above what more iterations reach."""
+
+    def _certificate(self, objective):
+        certificate = super()._certificate(objective)
+        return replace(
+            certificate, objective=objective + 2.0 / self.max_iter, lower_bound=objective
+            + 1.0 / self.max_iter,
+        )  # fmt: skip
+
+
+@caught_by("check_early_stops")
+class WarnsNever(NearestMean):
+    def fit(self, X, y, sample_weight=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return super().fit(X, y, sample_weight)
+
+
+@caught_by("check_early_stops")
+class WarnsAlways(NearestMean):
+    def fit(self, X, y, sample_weight=None):
+        warnings.warn("WarnsAlways did not converge.", ConvergenceWarning, stacklevel=2)
+        return super().fit(X, y, sample_weight)
 
 
 # ------------------------------------------------------------------------------------ weights

@@ -96,7 +96,7 @@ def test_every_check_is_in_the_battery():
 
 
 def test_number_of_checks():
-    assert len(EVERY_CHECK) == 95
+    assert len(EVERY_CHECK) == 96
 
 
 def test_check_bag_estimator_returns_outcomes():

@@ -209,7 +209,10 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
     (_sees_no_origin, (_checks_invariance.check_feature_origin,)),
     (_sees_differences, (_checks_invariance.check_feature_order,)),
     (_transforms, (_checks_ecosystem.check_output_setting,)),
-    (_iterates, (_checks_certificate.check_not_converged_warns,)),
+    (
+        _iterates,
+        (_checks_certificate.check_not_converged_warns, _checks_certificate.check_early_stops),
+    ),
     (
         _takes_weights,
         (

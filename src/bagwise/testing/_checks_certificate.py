@@ -2,6 +2,7 @@
 
 # ruff: noqa: D401 (the docstring of a check says what holds)
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bagwise.solvers import Certificate
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import convergence_is_no_matter, warns
-from bagwise.testing._models import fitted, is_bag_clusterer
+from bagwise.testing._models import fitted, is_bag_clusterer, takes
 
 
 def check_certificate(estimator: Any) -> None:
@@ -55,3 +56,40 @@ def check_not_converged_warns(estimator: Any) -> None:
             f"against {model.result_.objective:.6g} after one."
         )
         raise AssertionError(msg)
+
+
+def check_early_stops(estimator: Any) -> None:
+    """Few iterations on hard data leave a true certificate.
+
+    No lower bound is above an objective that another fit reached, and there is a
+    `ConvergenceWarning` exactly if the status is not that of an optimum.
+    """
+    bags, y = make_toy_bags(24, kind="close", random_state=3)
+    large = {"C": 1e3} if takes(estimator, "C") else {}
+    for what, params, hard in (
+        ("single precision", {}, [bag.astype(np.float32) for bag in bags]),
+        ("a large C", large, bags),
+        ("features of other sizes", {}, [bag * np.array([1e3, 1.0, 1e-3]) for bag in bags]),
+    ):
+        results = []
+        for stop in ({"max_iter": 1}, {"max_iter": 2}, {"max_iter": 3}, {}):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                result = fitted(estimator, hard, y, **params, **stop).result_
+            warned = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+            if warned == result.converged:
+                msg = (
+                    f"{what}, {stop}: a ConvergenceWarning must be given exactly if the fit did "
+                    f"not converge. Got the status {result.status} "
+                    f"{'with' if warned else 'without'} a warning."
+                )
+                raise AssertionError(msg)
+            results.append(result)
+        best = min(result.objective for result in results)
+        highest = max(result.lower_bound for result in results)
+        if highest > best + 1e-6 * max(1.0, abs(best)):
+            msg = (
+                f"{what}: no lower bound may be above an objective that was reached. "
+                f"Got {highest:.9g} above {best:.9g}."
+            )
+            raise AssertionError(msg)
