@@ -26,7 +26,7 @@ def test_sklearn_checks(estimator, check):
         check(estimator)
 
 
-@parametrize_with_bag_checks(DEFAULTS + VARIANTS, expected_failures=expected_bag_failures)
+@parametrize_with_bag_checks(DEFAULTS, variants=VARIANTS, expected_failures=expected_bag_failures)
 def test_bag_checks(estimator, check):
     check(estimator)
 
@@ -62,6 +62,13 @@ def test_number_of_bag_checks(estimator):
         "BagKMeans": 69,
     }
     assert len(names) == known.get(name_of(estimator), len(names))
+
+
+@pytest.mark.parametrize("estimator", VARIANTS, ids=name_of)
+def test_number_of_checks_of_a_variant(estimator):
+    names = dict(yield_bag_checks(estimator, of_the_class=False))
+    assert len(names) >= (33 if is_classifier(estimator) or is_clusterer(estimator) else 20)
+    assert name_of(estimator) in {name_of(default) for default in DEFAULTS}
 
 
 def test_every_estimator_is_tested():

@@ -146,6 +146,26 @@ def test_parametrize_marks_expected_failures():
     assert not any(param.marks for param in params.values())
 
 
+def test_variants_get_the_checks_that_parameters_can_change():
+    decorator = parametrize_with_bag_checks([NearestMean()], variants=[NearestMean("max")])
+    names = {"NearestMean()": set(), "NearestMean(rule='max')": set()}
+    for param in decorator.args[1]:
+        estimator, _, name = param.id.rpartition("-")
+        names[estimator].add(name)
+    whole, part = names.values()
+    assert whole == set(dict(yield_bag_checks(NearestMean())))
+    of_the_class = {check.__name__ for check in _battery._OF_THE_CLASS}
+    assert of_the_class <= EVERY_CHECK.keys()
+    assert len(of_the_class) == 41
+    assert part == whole - of_the_class | {"check_max_rule"}
+    assert {
+        "check_learns",
+        "check_ties",
+        "check_float32",
+        "check_save_and_load",
+    } & of_the_class == set()
+
+
 def test_checks_follow_what_the_estimator_is():
     names = {
         type(estimator).__name__: dict(yield_bag_checks(estimator))

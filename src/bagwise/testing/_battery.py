@@ -244,13 +244,64 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
 )
 
 
-def yield_bag_checks(estimator: Any) -> Iterator[tuple[str, Check]]:
+#: Checks of the class, which hold for all of its parameters or for none: what is refused, how
+#: labels and containers are read, that a fit is done wholly or not at all, that tools work.
+_OF_THE_CLASS: frozenset[Check] = frozenset(
+    {
+        _checks_input.check_sequences_agree,
+        _checks_input.check_cube_agrees,
+        _checks_input.check_integers_agree,
+        _checks_input.check_rows_are_bags_of_one,
+        _checks_input.check_feature_names,
+        _checks_input.check_frame_names,
+        _checks_input.check_wrong_width_refused,
+        _checks_input.check_nonfinite_refused,
+        _checks_input.check_empty_bag_refused,
+        _checks_input.check_ragged_bags_refused,
+        _checks_input.check_text_refused,
+        _checks_input.check_label_count_refused,
+        _checks_fit.check_default_constructible,
+        _checks_fit.check_bad_parameter_refused,
+        _checks_fit.check_deepcopy,
+        _checks_fit.check_clone,
+        _checks_fit.check_interrupted_first_fit,
+        _checks_fit.check_interrupted_refit,
+        _checks_fit.check_failing_first_fit,
+        _checks_fit.check_failing_refit,
+        _checks_fit.check_refused_refit,
+        _checks_labels.check_label_types,
+        _checks_labels.check_scores_follow_classes,
+        _checks_labels.check_many_classes,
+        _checks_labels.check_unseen_label_in_score,
+        _checks_labels.check_one_class_refused,
+        _checks_labels.check_continuous_labels_refused,
+        _checks_ecosystem.check_train_test_split,
+        _checks_ecosystem.check_cross_validation,
+        _checks_ecosystem.check_grid_search,
+        _checks_ecosystem.check_calibration,
+        _checks_ecosystem.check_pipeline,
+        _checks_ecosystem.check_output_setting,
+        _checks_ecosystem.check_docstring,
+        _checks_clusters.check_fit_predict,
+        _checks_clusters.check_target_ignored,
+        _checks_clusters.check_cluster_count_refused,
+        _checks_clusters.check_cluster_names,
+        _checks_clusters.check_cluster_count_is_that_of_fit,
+        _checks_weights.check_bad_weight_refused,
+        _checks_weights.check_class_weight_refused,
+    }
+)
+
+
+def yield_bag_checks(estimator: Any, *, of_the_class: bool = True) -> Iterator[tuple[str, Check]]:
     """Yield the name of each check that applies to an estimator, and the check itself.
 
     Parameters
     ----------
     estimator : estimator
         An instance. Which checks apply depends on what it is, takes and says in its tags.
+    of_the_class : bool
+        Whether to yield the checks whose outcome parameters cannot change.
 
     Yields
     ------
@@ -262,7 +313,8 @@ def yield_bag_checks(estimator: Any) -> Iterator[tuple[str, Check]]:
     for applies, checks in _BATTERY:
         if applies(estimator):
             for check in checks:
-                yield check.__name__, check
+                if of_the_class or check not in _OF_THE_CLASS:
+                    yield check.__name__, check
 
 
 def check_bag_estimator(
@@ -321,6 +373,7 @@ def check_bag_estimator(
 def parametrize_with_bag_checks(
     estimators: Sequence[Any],
     *,
+    variants: Sequence[Any] = (),
     expected_failures: Callable[[Any], Mapping[str, str] | None] | None = None,
 ) -> Any:
     """Return a pytest decorator that runs each check on each estimator as a test of its own.
@@ -329,6 +382,9 @@ def parametrize_with_bag_checks(
     ----------
     estimators : sequence of estimators
         Instances.
+    variants : sequence of estimators
+        Instances of the same classes with other parameters. They get only the checks whose outcome
+        parameters can change.
     expected_failures : callable, optional
         Takes an estimator and returns what ``expected_failures`` of `check_bag_estimator` is.
 
@@ -341,15 +397,15 @@ def parametrize_with_bag_checks(
     --------
     >>> from bagwise.svm import SIL
     >>> from bagwise.testing import parametrize_with_bag_checks
-    >>> @parametrize_with_bag_checks([SIL(), SIL(kernel="linear")])
+    >>> @parametrize_with_bag_checks([SIL()], variants=[SIL(kernel="linear")])
     ... def test_bag_checks(estimator, check):
     ...     check(estimator)
     """
     import pytest
 
     params = []
-    for estimator in estimators:
-        checks = dict(yield_bag_checks(estimator))
+    for number, estimator in enumerate([*estimators, *variants]):
+        checks = dict(yield_bag_checks(estimator, of_the_class=number < len(estimators)))
         given = None if expected_failures is None else expected_failures(estimator)
         expected = _known_failures(estimator, checks, given)
         for name, check in checks.items():
