@@ -45,6 +45,25 @@ def norms(bags, normalization, **kernel):
     return np.sqrt([instance_kernel(bag, bag, **kernel).sum() for bag in bags])
 
 
+def fourier_features(model, rows):
+    """Return the random features of a fitted machine, by their formula."""
+    waves = np.cos(rows @ model.fourier_weights_ + model.fourier_offset_)
+    return np.sqrt(2 / waves.shape[1]) * waves
+
+
+def assert_within_sampling_error(features, kernel):
+    """Compare inner products of random features with an RBF kernel, by what theory says of them.
+
+    A product of two features is ``cos(w'(x - y)) + cos(w'(x + y) + 2b)``, over their number. The
+    first term has the mean ``k(x, y)`` and the mean square ``(1 + k(2x, 2y)) / 2``, where
+    ``k(2x, 2y)`` is the fourth power of ``k(x, y)``; the second has the mean 0 and the mean square
+    1/2.
+    """
+    variance = (1 + kernel**4 / 2 - kernel**2) / features.shape[1]
+    error = np.mean((features @ features.T - kernel) ** 2)
+    assert 0.25 < error / variance.mean() < 4.0  # two standard deviations; each has many terms
+
+
 def scale_gamma(instances):
     return 1.0 / (instances.shape[1] * instances.var())
 

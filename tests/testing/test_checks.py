@@ -158,12 +158,7 @@ def test_variants_get_the_checks_that_parameters_can_change():
     assert of_the_class <= EVERY_CHECK.keys()
     assert len(of_the_class) == 41
     assert part == whole - of_the_class | {"check_max_rule"}
-    assert {
-        "check_learns",
-        "check_ties",
-        "check_float32",
-        "check_save_and_load",
-    } & of_the_class == set()
+    assert part >= {"check_learns", "check_ties", "check_float32", "check_certificate"}
 
 
 def test_checks_follow_what_the_estimator_is():
