@@ -16,7 +16,11 @@ from bagwise.kernels._rows import (
     converted,
     row_lengths,
     scaled,
+    slices,
 )
+
+#: Rows whose products are summed in single precision: more of them would lose digits.
+_SINGLE_ROWS = 2048
 
 #: The kernels whose derivatives are known.
 DIFFERENTIABLE = ("cosine", "linear", "poly", "rbf")
@@ -123,10 +127,19 @@ def weighted_rows(kernel: InstanceKernel, X: Matrix, S: NDArray[Any]) -> Floats:
     """Return the product ``S'X`` of which `finished_gradient` makes the sum of derivatives.
 
     ``S`` are weights that were multiplied by the values of `slope_kernel`. The products of several
-    blocks of rows add up.
+    blocks of rows add up; those in single precision are summed in double precision.
     """
     if kernel.name == "cosine":
         X = scaled(X, row_lengths(X).astype(X.dtype))
+    if X.dtype == np.float64:
+        return _products(X, S)
+    total = np.zeros((S.shape[1], X.shape[1]))
+    for rows in slices(X.shape[0], _SINGLE_ROWS):
+        total += _products(X[rows], S[rows])
+    return total
+
+
+def _products(X: Matrix, S: NDArray[Any]) -> Floats:
     products = (X.T @ S).T if sp.issparse(X) else S.T @ X
     return np.ascontiguousarray(products, np.float64)
 
