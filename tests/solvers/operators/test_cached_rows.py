@@ -106,3 +106,19 @@ def test_no_columns_and_no_rows():
     assert cached.block(nothing).shape == (0, 8)
     cached.narrow(nothing)
     assert cached.block(_rows(1, 2), nothing).shape == (2, 0)
+
+
+def test_less_memory_is_kept_to_and_costs_more_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    sign = np.where(X[:, 0] + rng.normal(size=60) > 0, 1.0, -1.0)
+    computed = []
+    for n_rows in (0, 6, 20, 60):
+        source = BlockRows(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)))
+        rows = CachedRows(source, max_bytes=8 * 60 * n_rows + 7)
+        for chosen in np.split(np.concatenate([rng.permutation(60) for _ in range(5)]), 60):
+            rows.products(chosen, sign[chosen])
+        assert rows._memory.nbytes <= 8 * 60 * n_rows + 7
+        assert rows.n_kept <= n_rows
+        computed.append(sum(map(len, source.asked)))
+    assert computed[0] > computed[1] > computed[2] > computed[3] == 60

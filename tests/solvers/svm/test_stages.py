@@ -10,7 +10,7 @@ import bagwise.solvers.svm._grouped_dual_state as grouped_state
 import bagwise.solvers.svm._primal_newton as primal_newton
 import bagwise.solvers.svm._svm_dual_set as svm_set
 import bagwise.solvers.svm._svm_dual_state as svm_state
-from bagwise.solvers import BlockGram, FeatureRows
+from bagwise.solvers import BlockGram, FeatureRows, solve_one_norm_svm
 from bagwise.solvers.svm import _linear_svm, _linear_svm_kernels, _nu_svm, _nu_svm_kernels
 from bagwise.solvers.svm._linear_problem import LinearProblem
 from solvers.blocks import BlockRows
@@ -322,6 +322,25 @@ def test_moves_of_free_rows_make_their_slopes_vanish():
     assert abs(problem.sign @ alpha) <= 1e-9
     full = np.flatnonzero(state.room <= 0.0)
     np.testing.assert_allclose(np.bincount(problem.group, alpha)[full], problem.cap[full])
+
+
+# -------------------------------------------------------------------------------------- 1-norm
+
+
+@pytest.mark.parametrize("n_steps", [2, 3, 5, 8, 1000])
+@pytest.mark.parametrize("d", [3, 40])
+def test_simplex_steps_lead_from_vertex_to_vertex(n_steps, d):
+    """The rows of the basis stand at their kinks, which determines the weights of its columns."""
+    X, sign, cost, _ = draw(30, d, seed=9)
+    result = solve_one_norm_svm(X, sign, cost, max_iter=n_steps)
+    assert set(np.flatnonzero(result.x)) <= set(result.columns)
+    fixed = len(result.rows) == len(result.columns)  # the intercept may stay at 0 for a while
+    assert fixed or len(result.rows) == len(result.columns) + 1
+    np.testing.assert_allclose((sign * result.decision)[result.rows], 1.0, atol=1e-6)
+    wide = np.hstack([X[:, result.columns], np.ones((len(X), 1 - fixed))])[result.rows]
+    solved = np.linalg.solve(wide, sign[result.rows])
+    expected = np.append(result.x[result.columns], [] if fixed else result.intercept)
+    np.testing.assert_allclose(solved, expected, atol=1e-4)
 
 
 # ------------------------------------------------------------------------------------- nu-form
