@@ -7,10 +7,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from bagwise import Bags
+from bagwise.base import get_bag_tags
 from bagwise.cluster import BagKMeans
 from bagwise.exceptions import ModelFileError
 from bagwise.metrics import clustering_accuracy
 from bagwise.persistence import load, save
+from bagwise.testing._checks_invariance import check_feature_units
 
 each_vote = pytest.mark.parametrize("vote", ["majority", "mil"])
 
@@ -169,3 +171,10 @@ def test_saved_and_loaded(tmp_path):
 def test_bad_parameters_are_refused(name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of BagKMeans"):
         BagKMeans(**{name: value}).fit(_bags())
+
+
+def test_units_of_given_centres():
+    model = BagKMeans(init=np.array([[0.0, 0.5, 0.0], [2.0, 0.0, 1.0]]))
+    assert get_bag_tags(model).scale_powers == {"init": 1}
+    check_feature_units(model)
+    assert get_bag_tags(BagKMeans(init=lambda X, k, random_state: X[:k])).scale_powers is None

@@ -8,10 +8,12 @@ from sklearn.model_selection import cross_val_score
 
 from bagwise import Bags
 from bagwise.bags import StoreWriter
+from bagwise.base import get_bag_tags
 from bagwise.datasets import make_ring_bags, make_three_class_bags
 from bagwise.solvers import solve_qp
 from bagwise.svm import LabelMeanSVM, RandomSetSVM, SparseMI
 from bagwise.testing import make_toy_bags
+from bagwise.testing._checks_invariance import check_feature_units
 from svm.naive import instance_kernel, scaled_bags
 
 KERNELS = [
@@ -312,3 +314,23 @@ def test_objectives_of_the_prototype_on_musk1(load_set, n_vectors, expected):
 def test_default_parameters_work_on_musk1(load_set, cls, least):
     bags, y = scaled_bags(load_set("musk1"))
     assert cross_val_score(cls(random_state=0), bags, y, cv=5).mean() > least
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"kernel": "rbf"},
+        {"kernel": "rbf", "gamma": 0.2, "optimizer": "gradient"},
+        {"kernel": "poly", "degree": 2, "coef0": 1.0},
+        {"kernel": "linear"},
+        {"kernel": "linear", "optimizer": "gradient", "C": 30.0},
+        {"kernel": "cosine"},
+    ],
+    ids=str,
+)
+def test_units_of_features_do_not_matter(params):
+    Z = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5], [0.2, 0.3, 1.0]])
+    model = SparseMI(n_vectors=3, init=Z, **params)
+    assert get_bag_tags(model).scale_powers["init"] == 1
+    check_feature_units(model)
+    assert get_bag_tags(SparseMI()).scale_powers is None

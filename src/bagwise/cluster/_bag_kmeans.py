@@ -193,7 +193,11 @@ class BagKMeans(BagClusterer):
         return _closeness(bags, self.cluster_centers_)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=0.05, scale_powers={}, shift_invariant=True)
+        if isinstance(self.init, str):
+            return BagTags(order_tolerance=0.05, scale_powers={}, shift_invariant=True)
+        return BagTags(
+            order_tolerance=0.05, scale_powers=None if callable(self.init) else {"init": 1}
+        )
 
 
 def _closeness(bags: Bags, centers: NDArray[Any]) -> Floats:

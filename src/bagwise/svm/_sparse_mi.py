@@ -168,4 +168,7 @@ class SparseMI(MultiStartMachine):
         )  # fmt: skip
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=1e-3)
+        powers = self._invariances().get("scale_powers")
+        if powers is None or isinstance(self.init, str):  # which draws instances by their digits
+            return BagTags(order_tolerance=1e-3)
+        return BagTags(order_tolerance=1e-3, scale_powers={**powers, "init": 1})
