@@ -147,6 +147,28 @@ def test_ties_go_to_the_first_instance(blocks):
         np.testing.assert_array_equal(where[0, 45:], np.arange(5))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_ties_but_for_rounding_go_to_the_first_instance(dtype):
+    rng = np.random.default_rng(0)
+    middle, way = rng.normal(size=(2, 100, 40))
+    X = np.stack([middle + way, middle - way], axis=1).reshape(200, 40).astype(dtype)
+    starts = np.arange(0, 200, 2)
+    metric = InstanceMetric("euclidean")
+    _, where = nearest(metric, X, starts, starts + 2, middle.astype(dtype), return_index=True)
+    np.testing.assert_array_equal(where.diagonal(), 0)
+
+
+def test_small_distances_of_float32_have_all_digits():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 20_000)).astype(np.float32)
+    X = np.concatenate([X, -X])  # about 0, to where rows are moved
+    Y = X + 1e-3 * rng.random(X.shape, np.float32)
+    places = np.arange(4)
+    found = nearest(InstanceMetric("sqeuclidean"), X, places, places + 1, Y).diagonal()
+    exact = np.square(X.astype(np.float64) - Y).sum(axis=1)
+    np.testing.assert_allclose(found, exact, rtol=2e-7)
+
+
 def test_a_row_at_the_same_place_beats_one_close_by():
     X = np.array([[3.0, 1.0 + 1e-8], [3.0, 1.0], [0.0, 9.0]])
     for origin in (0.0, 1e4):

@@ -49,6 +49,15 @@ def test_gradient_sum_is_the_derivative(kernel, form, known):
     np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-8)
 
 
+def test_sums_over_many_rows_of_float32():
+    X, Z, _ = _problem(n=60_000, m=40)
+    X, Z, W = (part.astype(np.float32) for part in (X, Z + 3, np.ones((len(X), len(Z)))))
+    kernel = InstanceKernel("rbf", gamma=0.002)
+    exact = gradient_sum(kernel, X.astype(np.float64), Z.astype(np.float64), W)
+    found = gradient_sum(kernel, X, Z, W)
+    np.testing.assert_allclose(found, exact, atol=5e-7 * np.abs(exact).max())
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
 @pytest.mark.parametrize("beta", [np.array([0.4, -1.0, 2.0, 0.3]), np.eye(4)[:3] + 0.2])
 def test_self_gradient_counts_the_diagonal(kernel, beta):

@@ -135,6 +135,24 @@ def test_transform_of_new_rows_projects_on_the_landmarks(small_blocks):
     assert found.residual_trace(new) == pytest.approx(missing, rel=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_nothing_is_missing_where_the_rank_is_full(dtype):
+    for seed in range(5):
+        X = _data(30, seed=seed, dtype=dtype)
+        missing = pivoted_cholesky(RBF, X, rank=30).residual_trace(X)
+        assert 0.0 <= missing <= 30 * np.sqrt(np.finfo(dtype).eps)
+
+
+def test_stored_zeros_choose_no_other_landmarks():
+    X = sp.csr_array(_data(50, density=0.5))
+    more = X.copy()
+    more.data[::7] = 0.0
+    less = more.copy()
+    less.eliminate_zeros()
+    chosen = [nystroem(RBF, A, rank=10, rng=np.random.default_rng(0)) for A in (more, less)]
+    np.testing.assert_array_equal(chosen[0].indices, chosen[1].indices)
+
+
 def test_expansion_is_the_linear_function_of_the_features(small_blocks):
     X, new = _data(50), _data(31, seed=1)
     found = pivoted_cholesky(RBF, X, rank=12)

@@ -89,6 +89,7 @@ def test_short_slices_do_not_change_a_bit(monkeypatch, name, slice_terms, densit
     A, B = _data(150, 7, 1, density=density), _data(140, 7, 2, density=density)
     kernel = InstanceKernel(name, gamma=0.1)
     dense, sparse = kernel.gram(A, B), kernel.gram(sp.csr_array(A), sp.csr_array(B))
+    np.testing.assert_allclose(sparse, dense, atol=1e-13)
     slices = []
     for module in (coordinates, formulas):
         monkeypatch.setattr(module, "_SLICE_TERMS", slice_terms)

@@ -35,3 +35,10 @@ def test_means_follow_the_instances(kernel, dtype, tolerance):
     np.testing.assert_allclose(gram, by_definition(kernel, X), rtol=tolerance, atol=tolerance)
     n = len(X)
     np.testing.assert_array_equal(point_gram(kernel, X, OFFSETS), gram[:n, :n])
+
+
+def test_means_of_large_bags_of_float32():
+    X = np.random.default_rng(0).normal(size=(1500, 3)).astype(np.float32)
+    gram = point_gram(KERNELS[0], X, np.array([0, 1500]), means=True)
+    exact = gram[:1500, :1500].mean(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(gram[:1500, 1500], exact, rtol=2e-7)
