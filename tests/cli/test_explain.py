@@ -54,6 +54,9 @@ def test_pipeline_scores_instances(data, bagwise):
     np.testing.assert_array_equal(
         model.decision_function(data.bags), pipeline.decision_function(data.bags)
     )
+    np.testing.assert_array_equal(  # of other bags too
+        model.decision_function(data.bags[5:9]), pipeline.decision_function(data.bags[5:9])
+    )
     assert model.name == "SIL"
 
 

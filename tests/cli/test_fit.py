@@ -110,7 +110,11 @@ def test_chosen_parameters_have_the_names_that_the_user_typed(workshop, bagwise,
     options = f"-m SIL -o m.model --grid C=0.1,1 --grid gamma=0.1,1 --cv 3 {scale}"
     code, out, _ = bagwise(f"fit {MOLECULES} {options} --json")
     assert code == 0
-    assert json.loads(out)["model"]["parameters"].keys() == {"C", "gamma"}
+    chosen = json.loads(out)["model"]["parameters"]
+    assert chosen.keys() == {"C", "gamma"}
+    saved = library.load("m.model")
+    saved = saved if scale else saved[-1]
+    assert {name: getattr(saved, name) for name in chosen} == chosen
     code, out, _ = bagwise(f"fit {MOLECULES} {options}")
     assert code == 0
     assert "Chosen: C=" in out

@@ -181,3 +181,10 @@ def test_bad_parameters(params):
     [name] = params
     with pytest.raises(ValueError, match=f"'{name}' parameter of MILES"):
         MILES(**params).fit(bags, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gamma_too_large_for_the_numbers(dtype):
+    bags, y = make_toy_bags()
+    model = MILES(gamma=1e300).fit([bag.astype(dtype) for bag in bags], y)
+    assert np.isfinite(model.decision_function(bags)).all()
