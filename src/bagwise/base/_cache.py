@@ -103,6 +103,6 @@ def digest(*arrays: NDArray[Any]) -> bytes:
     """Return a name of arrays that no others have."""
     state = blake2b(digest_size=16)
     for array in arrays:
-        state.update(str(array.shape).encode())
+        state.update(f"{array.dtype.str}{array.shape}".encode())
         state.update(np.ascontiguousarray(array).data)
     return state.digest()

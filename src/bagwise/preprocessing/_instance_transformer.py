@@ -134,11 +134,14 @@ class InstanceTransformer(
 
         Only then what is made of all bags holds for each of them.
         """
-        alone, together = (self._transformed(bags[:n])[0] for n in (1, 10))
-        alone, together = (x.toarray() if sparse.issparse(x) else x for x in (alone, together))
-        rounding = 1e3 * float(np.finfo(alone.dtype).eps)
+        few = bags[:10]
+        together = _dense(self._transformed(few).instances)
+        alone = np.concatenate(
+            [_dense(self._transformed(few[i : i + 1])[0]) for i in range(len(few))]
+        )
+        rounding = 1e3 * float(np.finfo(together.dtype).eps)
         difference = np.abs(alone - together).max(initial=0.0)
-        return bool(difference <= rounding * np.abs(together).max(initial=0.0))
+        return len(few) > 1 and bool(difference <= rounding * np.abs(together).max(initial=0.0))
 
     def _transformed(self, bags: Bags) -> Bags:
         with config_context(transform_output="default"):  # frames hold matrices, not bags
@@ -203,6 +206,10 @@ class InstanceTransformer(
         tags.target_tags.required = inner.target_tags.required
         tags.transformer_tags = inner.transformer_tags
         return tags
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def _name(*parts: Any) -> str | None:

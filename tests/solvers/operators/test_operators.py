@@ -131,6 +131,15 @@ def test_blocks_belong_to_the_caller(operator):
     out = np.full((len(few), len(columns)), np.nan)
     assert rows.block(few, columns, out) is out
     close(out, gram[np.ix_(few, columns)])
+    out = np.full((len(few), len(gram)), np.nan)  # of higher precision than some operators
+    assert rows.block(few, None, out) is out
+    close(out, gram[few])
+
+
+def test_sums_of_nothing():
+    nothing = SumRows(CachedRows(BlockRows(GRAM), 100.0), sparse.csr_array((3, 17)))
+    close(nothing.block(np.arange(3)), np.zeros((3, 3)))
+    assert SumRows(DenseGram(GRAM), sparse.csr_array((0, 17))).diagonal().shape == (0,)
 
 
 def test_products_of_sums(operator):

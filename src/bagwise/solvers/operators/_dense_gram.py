@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import short_slices
 from bagwise.solvers._checks import checked_gram
-from bagwise.solvers.operators._row_operator import RowOperator
+from bagwise.solvers.operators._row_operator import RowOperator, written
 
 
 class DenseGram(RowOperator):
@@ -53,7 +53,7 @@ class DenseGram(RowOperator):
         from bagwise.solvers.operators._gram_kernels import gather
 
         if columns is None:
-            return np.take(self._gram, rows, axis=0, out=out)
+            return written(self._gram[rows], out)
         if out is None:
             out = np.empty((len(rows), len(columns)), self.dtype)
         for piece in short_slices(len(rows), 1e-9 * len(columns)):

@@ -45,7 +45,7 @@ class SumRows(RowOperator):
 
     def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
-        pieces = np.array_split(np.arange(self.n), -(-self.n // _FEW))
+        pieces = np.array_split(np.arange(self.n), max(1, -(-self.n // _FEW)))
         return np.concatenate([self.block(few, few).diagonal() for few in pieces])
 
     def block(
@@ -88,10 +88,10 @@ class SumRows(RowOperator):
         if not isinstance(self._source, CachedRows):
             return self._source.block(rows, columns).astype(np.float64, copy=False)
         # Whole rows, though some columns would do: they stay in the cache for `products`.
-        strips = self._source.strips(rows, self._source.n)
-        return np.concatenate(
-            [self._source.block(rows[piece])[:, columns].astype(np.float64) for piece in strips]
-        )
+        out = np.empty((len(rows), len(columns)))
+        for piece in self._source.strips(rows, self._source.n):
+            out[piece] = self._source.block(rows[piece])[:, columns]
+        return out
 
     def _refuse_large(self, n_rows: int, n_columns: int) -> None:
         n_bytes = 8.0 * n_rows * n_columns

@@ -57,6 +57,10 @@ class SelectedRows(RowOperator):
         """Return some of the rows."""
         return SelectedRows(self.source, self.index[rows])
 
+    def features(self, rows: Integers) -> Any:
+        """Return some rows as a matrix, if they have features."""
+        return self.source.features(self.index[rows])
+
     def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return self.source.effort(self.index[rows])

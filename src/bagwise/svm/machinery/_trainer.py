@@ -3,7 +3,7 @@
 Most machines of this package train on points that are instances or means of bags, some of them
 again and again with other signs and costs. Which points and why is the method's affair; how they
 are solved depends only on the kernel, and is settled here once: on a Gram matrix that is formed
-once and never copied (`KernelTrainer`), or on explicit features (`LinearTrainer`).
+once for all problems (`KernelTrainer`), or on explicit features (`LinearTrainer`).
 """
 
 from dataclasses import dataclass
