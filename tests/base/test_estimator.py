@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin, is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bagwise import Bags, all_estimators
-from bagwise.base import BagClassifier
+from bagwise.base import BagClassifier, _estimator
 from bagwise.solvers import Certificate, Status
 from bagwise.testing import make_toy_bags, parametrize_with_bag_checks
 from testing.sound import VoteOfBags
@@ -130,3 +130,12 @@ def test_fit_without_y_names_the_class(cls):
     with pytest.raises(ValueError, match=f"{cls.__name__} requires y to be passed"):
         cls().fit(BAGS)
     assert "sample_weight" in signature(cls.fit).parameters
+
+
+@pytest.mark.parametrize("name", dict(all_estimators()))
+def test_seconds_are_those_of_the_whole_fit(name, monkeypatch):
+    clock = iter([100.0, 107.0])
+    monkeypatch.setattr(_estimator, "perf_counter", lambda: next(clock))
+    bags, y = make_toy_bags(24)
+    model = dict(all_estimators())[name]()
+    assert model.fit(bags, y).result_.solve_time == 7.0

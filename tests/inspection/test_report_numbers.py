@@ -246,7 +246,7 @@ def test_table_of_certificates(compared):
             "objective": (objectives[name], ""),
             "gap": gaps[name],
             "iterations": (f"{ENDINGS[name].n_iter:,}", ""),
-            "seconds in solver": (seconds[name], ""),
+            "seconds": (seconds[name], ""),
         }
         fell = {"Best": [19.345678, 0.345678], "Hasty": [90.5, 1.0]}.get(name, [])
         assert numbers(curves[0]) == pytest.approx(fell, rel=0.05)

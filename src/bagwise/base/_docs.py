@@ -222,7 +222,10 @@ _ATTRIBUTES = {
         "ndarray of shape (n_outputs,)",
         "Constant of the decision function of instances.",
     ),
-    "result_": ("Certificate", "Objective, duality gap and how the solver ended."),
+    "result_": (
+        "Certificate",
+        "Objective, duality gap, how the solver ended, and the seconds of the whole fit.",
+    ),
     "result_: rounds": (
         "Certificate",
         "Objective above, its values over the rounds, and how they ended.",

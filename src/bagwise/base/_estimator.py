@@ -1,6 +1,8 @@
 """The contract that every estimator on bags keeps, whatever it learns, written once."""
 
 from abc import abstractmethod
+from dataclasses import replace
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -42,13 +44,15 @@ class BagEstimator(BaseEstimator):
     _convergence_advice = "raise max_iter or tol"
 
     def _fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        started = perf_counter()
         with all_or_nothing(self):
             self._validate_params()
             forget_fit(self)
             bags = validate_bags(self, X, reset=True)
             task, known = self._encode(bags, y, sample_weight)
             learned = {**known, **self._learn(*task)}
-            learned.setdefault("result_", Certificate.nothing())
+            ended = learned.get("result_", Certificate.nothing())
+            learned["result_"] = replace(ended, solve_time=perf_counter() - started)
             for name, value in learned.items():
                 setattr(self, name, value)
             # Inside the block: where warnings are errors, this one is a failed fit like any other.

@@ -2,7 +2,6 @@
 
 import warnings
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -139,9 +138,7 @@ class BagKMeans(BagClusterer):
         self.n_jobs = n_jobs
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
-        started = perf_counter()
         best = self._best_start(bags)
-        solve_time = perf_counter() - started
         centers = best.cluster_centers_
         scores = _closeness(bags, centers)
         votes = shares(bags, scores.argmax(axis=1), self.n_clusters)
@@ -165,7 +162,6 @@ class BagKMeans(BagClusterer):
                 status=ended,
                 n_iter=int(best.n_iter_),
                 history=np.array([best.inertia_], np.float64),
-                solve_time=solve_time,
             ),
         }
 

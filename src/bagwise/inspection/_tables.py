@@ -70,7 +70,7 @@ def certificate_table(certificates: Sequence[tuple[str, Certificate | None]], fe
         gaps.append(gap_line(result.gap_history))
     if not rows:
         return "<p>These methods keep none.</p>"
-    heads = ["method", "status", "objective", "gap", "iterations", "seconds in solver"]
+    heads = ["method", "status", "objective", "gap", "iterations", "seconds"]
     for head, curves in (
         ("objective above its last value (log scale)", descents),
         ("gap on the way (log scale)", gaps),

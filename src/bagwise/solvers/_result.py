@@ -44,7 +44,7 @@ class Certificate:
     gap_history : ndarray of float
         The duality gap at the entries of ``history``, where the solver knows it; else empty.
     solve_time : float
-        Seconds spent in the solver.
+        Seconds by the clock: of the solver, or of the whole fit in the ``result_`` of an estimator.
     parts : tuple of Certificate
         The certificates of independent problems of which this is the sum (one-vs-rest).
     """
