@@ -10,6 +10,7 @@ they would try tens of thousands of faults, few of which anybody would make.
 import argparse
 import ast
 import os
+import resource
 import shlex
 import shutil
 import signal
@@ -38,7 +39,9 @@ MARKS = ("<!-- faults: begin -->\n", "<!-- faults: end -->\n")
 SHARE_NEEDED = 0.95
 #: Exit status of pytest when no test fails: all pass, or none is selected.
 SILENT = (0, 5)
+#: Without limits on tests by the clock: the runner has one of its own.
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+PYTEST += ["--timeout", "0", "-o", "faulthandler_timeout=0"]
 
 Item = TypeVar("Item")
 
@@ -223,7 +226,11 @@ class Runner:
         copy_tree(ROOT, self.clean)
 
     def pytest(self, root: Path, arguments: str, limit: float) -> tuple[int | None, float, str]:
-        """Run tests in a copy; return the exit status (None: no end), seconds and last lines."""
+        """Run tests in a copy; return the exit status (None: no end), seconds and last lines.
+
+        The limit is one of processor time, so that other work beside it does not matter; a run that
+        only waits is ended after ten times as long.
+        """
         began = time.monotonic()
         process = subprocess.Popen(
             [*PYTEST, *shlex.split(arguments)],
@@ -235,12 +242,15 @@ class Runner:
             process_group=0,
         )
         self.running.add(process)
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (int(limit), int(limit)))
         try:
-            output, status = process.communicate(timeout=limit)[0], process.returncode
+            output, status = process.communicate(timeout=10 * limit)[0], process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, status = process.communicate()[0], None
         self.running.discard(process)
+        if status in (-signal.SIGXCPU, -signal.SIGKILL):
+            status = None
         return status, time.monotonic() - began, output[-1500:]
 
     def without_fault(self, arguments: str) -> Outcome:
