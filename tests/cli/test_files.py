@@ -1,9 +1,11 @@
 import csv
 import io
+import os
+from pathlib import Path
 
 import pytest
 
-from bagwise.cli._files import check_writable, csv_text, hand_over
+from bagwise.cli._files import MODEL, REPORT, TABLE, check_target, csv_text, hand_over
 from bagwise.cli._output import CommandError, Output
 
 
@@ -47,9 +49,52 @@ def test_nothing_half_written(tmp_path):
 
 
 def test_writable(tmp_path):
-    check_writable(tmp_path / "new.csv")
+    check_target(tmp_path / "new.csv", TABLE)
     with pytest.raises(CommandError, match="is a folder"):
-        check_writable(tmp_path)
+        check_target(tmp_path, TABLE)
     with pytest.raises(CommandError, match=r"of --report does not exist"):
-        check_writable(tmp_path / "no" / "a.html", "--report")
+        check_target(tmp_path / "no" / "a.html", REPORT, option="--report")
     assert not list(tmp_path.iterdir())
+
+
+def test_special_files_are_refused_before_the_work(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CommandError, match="no regular file"):
+        check_target(tmp_path / "pipe", TABLE, overwrite=True)
+
+
+@pytest.mark.parametrize("kind", [MODEL, REPORT, TABLE])
+@pytest.mark.parametrize(
+    "content", ["precious", "bag,label,x\na,1,2\n", "<!doctype html><p>mine", '{"a": 1}', "\n"]
+)
+def test_what_is_of_no_kind_is_kept(tmp_path, kind, content):
+    path = tmp_path / "file"
+    path.write_text(content)
+    with pytest.raises(CommandError, match=f"exists and is not {kind.name}.*--overwrite"):
+        check_target(path, kind)
+    check_target(path, kind, overwrite=True)
+    path.write_text("")  # nothing to lose, as mktemp makes it
+    check_target(path, kind)
+
+
+def test_inputs_are_kept_under_all_their_names(tmp_path, monkeypatch):
+    data = tmp_path / "data.csv"
+    data.write_text("bag,cluster\na,1\n")  # a table of ours may be input as well
+    (tmp_path / "soft.csv").symlink_to(data)
+    os.link(data, tmp_path / "hard.csv")
+    monkeypatch.chdir(tmp_path)
+    check_target(data, TABLE)
+    for name in ("data.csv", "./data.csv", data, "soft.csv", "hard.csv"):
+        with pytest.raises(CommandError, match="is read by this command"):
+            check_target(Path(name), TABLE, inputs=[Path("data.csv")])
+    check_target(data, TABLE, inputs=[Path("data.csv")], overwrite=True)
+    check_target(Path("new.csv"), TABLE, inputs=[Path("data.csv"), Path("not there")])
+
+
+def test_files_of_a_folder_that_is_read_are_inputs(tmp_path):
+    (tmp_path / "slides").mkdir()
+    table = tmp_path / "slides" / "labels.csv"
+    table.write_text("bag,cluster\na,1\n")
+    with pytest.raises(CommandError, match=r"is a file of .*slides"):
+        check_target(table, TABLE, inputs=[tmp_path / "slides"])
+    check_target(tmp_path / "slides" / "new.csv", TABLE, inputs=[tmp_path / "slides"])

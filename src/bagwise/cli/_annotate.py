@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import check_writable, csv_text, hand_over
+from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
 from bagwise.cli._models import FittedModel, find_model, make_model, scaling_text, with_scaling
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
@@ -53,6 +53,7 @@ def run_annotate(
     reject: float | None = None,
     any_label: bool = False,
     seed: int = 0,
+    overwrite: bool = False,
 ) -> None:
     """Name instances.
 
@@ -76,9 +77,11 @@ def run_annotate(
         Whether an instance may get a label that is not on the list of its bag.
     seed : int
         Seed of the model.
+    overwrite : bool
+        Whether a file that is not of this kind, or that is read, may be replaced.
     """
     if target is not None:
-        check_writable(target)
+        check_target(target, TABLE, inputs=request.paths(), overwrite=overwrite)
     given = parse_settings(params, "--param")
     with output.busy("Loading"):
         cls = find_model(model, "classifier")

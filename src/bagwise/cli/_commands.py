@@ -17,6 +17,7 @@ from bagwise.cli._options import (
     Model,
     ModelFile,
     NoColor,
+    Overwrite,
     Param,
     Quiet,
     Read,
@@ -115,6 +116,7 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, metavar="N", help="Seed of the bags and the folds.")
     ] = 0,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
     no_color: NoColor = False,
@@ -125,7 +127,7 @@ def demo(
     """
     from bagwise.cli._demo import run_demo
 
-    run_demo(Output(json, quiet, not no_color), output, seed)
+    run_demo(Output(json, quiet, not no_color), output, seed, overwrite=overwrite)
 
 
 def fit(
@@ -152,6 +154,7 @@ def fit(
     label: Label = None,
     read: Read = None,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
     no_color: NoColor = False,
@@ -173,6 +176,7 @@ def fit(
         scale=scale,
         folds=cv,
         seed=seed,
+        overwrite=overwrite,
     )
 
 
@@ -183,6 +187,7 @@ def predict(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
     no_color: NoColor = False,
@@ -199,6 +204,7 @@ def predict(
         model_file,
         DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
         output,
+        overwrite=overwrite,
     )
 
 
@@ -216,6 +222,7 @@ def explain(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
     no_color: NoColor = False,
@@ -232,6 +239,7 @@ def explain(
         DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
         top,
         report,
+        overwrite=overwrite,
     )
 
 
@@ -254,6 +262,7 @@ def annotate(
     label: Label = None,
     read: Read = None,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
     no_color: NoColor = False,
@@ -275,6 +284,7 @@ def annotate(
         reject=reject,
         any_label=any_label,
         seed=seed,
+        overwrite=overwrite,
     )
 
 
@@ -291,6 +301,7 @@ def cluster(
     label: Label = None,
     read: Read = None,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
     no_color: NoColor = False,
@@ -311,6 +322,7 @@ def cluster(
         params=param,
         scale=scale,
         seed=seed,
+        overwrite=overwrite,
     )
 
 

@@ -51,6 +51,14 @@ class DataRequest:
         """Whether it names a data set; a file of that name is meant by ``./NAME``."""
         return self.data == DIGITS or self.data in set_names()
 
+    def paths(self) -> list[Path]:
+        """Return the files and folders that are read."""
+        if self.is_name:
+            return []
+        table = self.options().get("label_table")
+        named = [self.data, table] if isinstance(table, str) else [self.data]
+        return [Path(name).expanduser() for name in named]
+
     def arguments(self) -> list[str]:
         """Return the arguments that say the same on the command line."""
         bag = [] if self.bag is None else ["--bag", self.bag]

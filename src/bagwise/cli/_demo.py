@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._certificates import certificate_json
-from bagwise.cli._files import check_writable
+from bagwise.cli._files import REPORT, check_target
 from bagwise.cli._output import Output, number
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Contender:
     card: "MethodCard"
 
 
-def run_demo(output: Output, path: Path, seed: int) -> None:
+def run_demo(output: Output, path: Path, seed: int, *, overwrite: bool = False) -> None:
     """Run the demo.
 
     Parameters
@@ -61,8 +61,10 @@ def run_demo(output: Output, path: Path, seed: int) -> None:
         File for the report.
     seed : int
         Seed of the bags and the folds.
+    overwrite : bool
+        Whether a file that is no report may be replaced.
     """
-    check_writable(path)
+    check_target(path, REPORT, overwrite=overwrite)
     started = time.perf_counter()
     with output.progress.status("Loading ..."):
         from bagwise.datasets import load_digit_bags

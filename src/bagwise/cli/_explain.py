@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import check_writable
+from bagwise.cli._files import REPORT, check_target
 from bagwise.cli._models import FittedModel, check_width, load_model
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._predict import label_texts, quality
@@ -51,7 +51,13 @@ class _Story:
 
 
 def run_explain(
-    output: Output, path: Path, request: DataRequest, top: int, report: Path | None
+    output: Output,
+    path: Path,
+    request: DataRequest,
+    top: int,
+    report: Path | None,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Explain.
 
@@ -67,9 +73,12 @@ def run_explain(
         How many instances to name beside the key instance.
     report : Path or None
         File for the HTML report, if it is wanted.
+    overwrite : bool
+        Whether a file that is not of this kind, or that is read, may be replaced.
     """
     if report is not None:
-        check_writable(report, "--report")
+        inputs = [path, *request.paths()]
+        check_target(report, REPORT, inputs=inputs, overwrite=overwrite, option="--report")
     with output.busy("Loading"):
         model = load_model(path)
     if report is not None and model.is_clusterer:

@@ -29,7 +29,7 @@ from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._cluster import cluster_sizes, sizes_text
 from bagwise.cli._data import DataRequest, load_data
 from bagwise.cli._evaluate import SEARCH_FOLDS, Evaluation, Scores, grid_size
-from bagwise.cli._files import check_writable
+from bagwise.cli._files import MODEL, check_target
 from bagwise.cli._models import (
     MODEL_STEP,
     find_model,
@@ -53,6 +53,7 @@ def run_fit(
     scale: bool = True,
     folds: int | None = None,
     seed: int = 0,
+    overwrite: bool = False,
 ) -> None:
     """Fit a model.
 
@@ -74,8 +75,10 @@ def run_fit(
         Number of folds of the cross-validation, if there is to be one.
     seed : int
         Seed of the folds and of the model.
+    overwrite : bool
+        Whether a file that is not of this kind, or that is read, may be replaced.
     """
-    check_writable(path)
+    check_target(path, MODEL, inputs=request.paths(), overwrite=overwrite)
     given, choices = parse_settings(params, "--param"), parse_grid(grid, "--grid")
     with output.busy("Loading"):
         cls = find_model(model)

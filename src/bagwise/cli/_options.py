@@ -92,6 +92,14 @@ CsvFile = Annotated[
         "--output", "-o", metavar="FILE", help="Write the CSV to this file, not to stdout."
     ),
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace the file whatever it is, also if it is read. Without it only what bagwise "
+        "wrote of the same kind is replaced.",
+    ),
+]
 SetName = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of a data set.", autocompletion=complete_set)
 ]

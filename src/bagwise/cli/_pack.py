@@ -8,14 +8,13 @@ The object that ``--json`` prints::
      "seconds": float}
 """
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bagwise.cli._data import DataRequest, load_data, opened_file, tell_guesses
-from bagwise.cli._files import check_writable
-from bagwise.cli._output import CommandError, Output, bad_input
+from bagwise.cli._files import check_store_target
+from bagwise.cli._output import Output, bad_input
 from bagwise.cli._words import count, printable
 
 
@@ -33,14 +32,7 @@ def run_pack(output: Output, request: DataRequest, target: Path, *, overwrite: b
     overwrite : bool
         Whether a store that is there may be replaced.
     """
-    if os.path.lexists(target) and not target.is_dir():
-        msg = f"{target} is a file, and a store is a folder. Choose another name."
-        raise CommandError(msg, code="output", where=str(target))
-    if target.is_dir() and not overwrite:
-        msg = f"{target} exists. Choose another name, or replace it with --overwrite."
-        raise CommandError(msg, code="output", where=str(target))
-    if not target.is_dir():
-        check_writable(target, "TARGET")
+    check_store_target(target, overwrite=overwrite)
     started = time.perf_counter()
     guessed: Mapping[str, str] = {}
     with bad_input(code="output", where=str(target)):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import check_writable, csv_text, hand_over
+from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
 from bagwise.cli._models import FittedModel, check_width, load_model
 from bagwise.cli._output import Output, bad_input, json_value
 from bagwise.cli._words import count
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from bagwise._arrays import Floats
 
 
-def run_predict(output: Output, path: Path, request: DataRequest, target: Path | None) -> None:
+def run_predict(
+    output: Output,
+    path: Path,
+    request: DataRequest,
+    target: Path | None,
+    *,
+    overwrite: bool = False,
+) -> None:
     """Predict.
 
     Parameters
@@ -41,9 +48,11 @@ def run_predict(output: Output, path: Path, request: DataRequest, target: Path |
         The bags.
     target : Path or None
         File for the CSV; None: print it.
+    overwrite : bool
+        Whether a file that is not of this kind, or that is read, may be replaced.
     """
     if target is not None:
-        check_writable(target)
+        check_target(target, TABLE, inputs=[path, *request.paths()], overwrite=overwrite)
     with output.busy("Loading"):
         model = load_model(path)
     data = load_data(output, request)
