@@ -193,6 +193,17 @@ def test_no_bags_at_all():
     assert bags.to_list() == []
 
 
+@pytest.mark.parametrize("nothing", [None, np.nan])
+@pytest.mark.parametrize("form", [list, lambda labels: np.array(labels, dtype=object)])
+def test_text_that_is_missing_is_no_label(nothing, form):
+    with refused("labels must not be missing: entry 1 is"):
+        Bags(X, [0, 5, 10], labels=form(["p", nothing]))
+    with refused("instance_labels must not be missing: entry 3 is"):
+        Bags(X, [0, 5, 10], instance_labels=form(["p"] * 3 + [nothing] * 7))
+    with refused("labels must not be missing: entry 0 is"):
+        Bags.from_groups(X, ["a"] * 5 + ["b"] * 5, labels=form([nothing] * 5 + ["p"] * 5))
+
+
 # ------------------------------------------------------------------------ NaN and infinity
 
 
@@ -268,7 +279,7 @@ def test_labels_of_any_kind():
     assert Bags(X, OFFSETS, labels=mixed).labels.tolist() == [1.0, 2.5, 1.0]
     several = Bags(X, OFFSETS, labels=np.eye(3), label_names=["a", "b", "c"])
     assert several.labels.shape == (3, 3)
-    for wrong in ([None, 1, 2], np.array(["2020"] * 3, dtype="M8[Y]"), [1j, 2, 3]):
+    for wrong in ([b"a", 1, 2], np.array(["2020"] * 3, dtype="M8[Y]"), [1j, 2, 3]):
         with refused("labels must be numbers, booleans or strings"):
             Bags(X, OFFSETS, labels=wrong)
     with refused("label_names must have 3 entries"):
@@ -409,6 +420,7 @@ def test_groups_equal_a_dictionary(codes, kind):
         ([1, 2], ["bag_ids", "10", r"\(2,\)"]),
         (np.zeros((10, 1)), ["bag_ids", r"\(10, 1\)"]),
         ([1.0] * 9 + [np.nan], ["bag_ids", "row 9"]),
+        (["a"] * 9 + [np.nan], ["bag_ids", "row 9"]),
         (["a"] * 4 + [None] + ["a"] * 5, ["bag_ids", "row 4"]),
         (np.array(["2020", "NaT"] * 5, dtype="M8[Y]"), ["bag_ids", "row 1"]),
         ([[1], [1, 2]], ["bag_ids", "different lengths"]),

@@ -127,6 +127,68 @@ def test_pandas_missing_values_are_named():
         Bags.from_frame(frame)
 
 
+# ----------------------------------------------------------------------------- missing labels
+
+PRESENT = {"text": ["p", "n"], "whole": [1, 0], "real": [0.5, 2.5], "truth": [True, False]}
+
+
+@pytest.mark.parametrize("kind", PRESENT)
+def test_missing_labels_are_refused_or_dropped(make, kind):
+    first, second = PRESENT[kind]
+    frame = make({**table(), "y": [first, None, first, second]})
+    message = r"bag 'a' has none in row 1, column 'y'\. .*on_missing_label='drop'"
+    with pytest.raises(InvalidBagsError, match=message):
+        Bags.from_frame(frame, label="y", features=["u"])
+    bags = Bags.from_frame(
+        frame, label="y", features=["u"], instance_name="who", on_missing_label="drop"
+    )
+    assert bags.bag_names.tolist() == ["b", "c"]
+    assert bags.labels.tolist() == [first, second]
+    assert bags.instance_names.tolist() == ["p", "r", "s"]
+    assert bags.instances.ravel().tolist() == [0, 2, 3]
+    assert "nan" not in map(str, bags.labels.tolist())
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan, float("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize("dtype", [object, "string", "category", "Int64"])
+def test_every_kind_of_nothing_in_pandas(nothing, dtype):
+    values = [1, 0] if dtype == "Int64" else ["p", "n"]
+    if dtype == "Int64" and nothing is pd.NaT:
+        pytest.skip("pandas takes no NaT for an integer")
+    labels = pd.Series([values[0], nothing, values[0], values[1]], dtype=object).astype(dtype)
+    frame = pd.DataFrame({**table(), "y": labels})
+    with pytest.raises(InvalidBagsError, match="bag 'a' has none in row 1"):
+        Bags.from_frame(frame, label="y", features=["u"])
+    bags = Bags.from_frame(frame, label="y", features=["u"], on_missing_label="drop")
+    assert bags.labels.tolist() == values
+
+
+def test_missing_labels_of_several_columns(make):
+    frame = make({**table(), "z": [0, 1, 0, None]})
+    with pytest.raises(InvalidBagsError, match="bag 'c' has none in row 3, column 'z'"):
+        Bags.from_frame(frame, label=["y", "z"], features=["u"])
+    bags = Bags.from_frame(frame, label=["y", "z"], features=["u"], on_missing_label="drop")
+    assert bags.labels.tolist() == [[1, 0], [0, 1]]
+
+
+def test_bags_with_a_label_on_some_rows_are_never_dropped(make):
+    frame = make({**table(), "y": [1, 0, None, 1]})
+    for on_missing_label in ("error", "drop"):
+        with pytest.raises(InvalidBagsError, match=r"bag 'b' has none in row 2.* Other rows"):
+            Bags.from_frame(frame, label="y", features=["u"], on_missing_label=on_missing_label)
+
+
+def test_dropping_needs_bags_and_labels(make):
+    frame = make({**table(), "y": [None, None, None, None]})
+    with pytest.raises(InvalidBagsError, match="No bag has a label"):
+        Bags.from_frame(frame, label="y", features=["u"], on_missing_label="drop")
+    nameless = make({**table(), "bag": ["b", None, "b", "c"], "y": [1, None, 1, 1]})
+    with pytest.raises(InvalidBagsError, match="row 1 has none"):
+        Bags.from_frame(nameless, label="y", features=["u"], on_missing_label="drop")
+    with pytest.raises(ValueError, match="on_missing_label must be 'error' or 'drop'"):
+        Bags.from_frame(frame, label="y", on_missing_label="skip")
+
+
 def test_column_that_is_there_twice():
     frame = pd.DataFrame([[1, 2.0, 3.0]], columns=["bag", "x", "x"])
     with pytest.raises(InvalidBagsError, match="2 columns 'x'"):

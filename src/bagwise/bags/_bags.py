@@ -241,6 +241,7 @@ class Bags:
         features: Sequence[str] | None = None,
         instance_name: str | None = None,
         instance_label: str | None = None,
+        on_missing_label: str = "error",
     ) -> Self:
         """Make bags of a long table: one row an instance, one column that names its bag.
 
@@ -257,6 +258,8 @@ class Bags:
             Columns with the features. Default: all columns not named otherwise.
         instance_name, instance_label : str, optional
             Columns with the names and labels of the instances.
+        on_missing_label : {"error", "drop"}
+            Whether bags without a label (None, NaN, null) are refused or left out.
 
         Examples
         --------
@@ -268,7 +271,7 @@ class Bags:
         """
         from bagwise.bags._frames import FrameColumns, is_several
 
-        columns = FrameColumns(frame)
+        columns = FrameColumns(frame).labelled(bag, label, on_missing_label)
         bag_ids = columns.column(bag)  # before the features: a wrong name shows here
         labels, names, marks = map(columns.values, (label, instance_name, instance_label))
         if features is None:

@@ -101,10 +101,15 @@ def check_finite(
 
 def _as_array(what: str, values: ArrayLike) -> NDArray[Any]:
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+            # Of None or NaN beside text numpy makes the texts "None" and "nan".
+            kept = np.array(values, dtype=object)
+            return kept if is_missing(kept).any() else array
     except ValueError as error:
         msg = f"{what} must be an array. Got lists of different lengths."
         raise InvalidBagsError(msg) from error
+    return array
 
 
 def as_names(what: str, names: ArrayLike | None, length: int) -> NDArray[Any] | None:
@@ -118,17 +123,41 @@ def as_names(what: str, names: ArrayLike | None, length: int) -> NDArray[Any] | 
 
 
 def as_labels(what: str, labels: ArrayLike | None, length: int) -> NDArray[Any] | None:
-    """Return labels as an array of numbers or strings of the right length."""
+    """Return labels as an array of numbers or strings of the right length.
+
+    A number may be NaN, for unknown. Text has no such value, so it must not be missing.
+    """
     if labels is None:
         return None
     array = _as_array(what, labels)
     if array.dtype == object:  # as data frames hold strings
+        if (missing := is_missing(array)).any():
+            entry = int(np.argwhere(missing)[0, 0])
+            msg = f"{what} must not be missing: entry {entry} is."
+            raise InvalidBagsError(msg)
         kinds = {type(item) for item in array.ravel()}
         array = array.astype(np.str_) if kinds <= {str} else _as_array(what, array.tolist())
     if array.dtype.kind not in "biufU":
         msg = f"{what} must be numbers, booleans or strings. Got dtype {array.dtype}."
         raise InvalidBagsError(msg)
     return _checked_length(what, array, length, (1, 2))
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which entries are missing: None, NaN, NaT or the NA of pandas."""
+    if values.dtype == object:
+        flags = [_is_nothing(value) for value in values.ravel()]
+        return np.array(flags, dtype=bool).reshape(values.shape)
+    return np.asarray(values != values)
+
+
+def _is_nothing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # the NA of pandas is neither equal nor different
+        return True
+    except ValueError:  # an array
+        return False
 
 
 def concatenate_all(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
@@ -285,8 +314,7 @@ def group_rows(bag_ids: ArrayLike, n_rows: int) -> Groups:
     if ids.ndim != 1 or len(ids) != n_rows:
         msg = f"bag_ids must have one entry per row, {n_rows}. Got shape {ids.shape}."
         raise InvalidBagsError(msg)
-    missing = np.array([i is None or i != i for i in ids]) if ids.dtype.kind in "Of" else ids != ids
-    if np.any(missing):
+    if (missing := is_missing(ids)).any():
         msg = f"bag_ids must not be missing: row {int(np.argmax(missing))} has none."
         raise InvalidBagsError(msg)
     if ids.dtype == object:

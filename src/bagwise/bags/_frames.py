@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Integers
-from bagwise.bags._build import refuse_empty
+from bagwise.bags._build import is_missing, refuse_empty
 from bagwise.exceptions import InvalidBagsError
 
 if TYPE_CHECKING:
@@ -53,6 +53,41 @@ class FrameColumns:
         if is_several(name):
             return np.stack([self.column(one) for one in name], axis=1)
         return self.column(name)
+
+    def labelled(self, bag: str, label: Any, on_missing: str) -> "FrameColumns":
+        """Return the rows of bags that have a label; refuse the others, or leave them out."""
+        if on_missing not in ("error", "drop"):
+            msg = f"on_missing_label must be 'error' or 'drop'. Got {on_missing!r}."
+            raise ValueError(msg)
+        if label is None:
+            return self
+        named = list(label) if is_several(label) else [label]
+        missing = {name: is_missing(self.column(name)) for name in named}
+        unlabelled = np.logical_or.reduce(list(missing.values()))
+        if not unlabelled.any():
+            return self
+        if is_missing(self.column(bag)).any():
+            return self  # refused for that when rows are put into bags
+        ids = self.column(bag).astype(np.str_)
+        partly = unlabelled & np.isin(ids, ids[~unlabelled])
+        if partly.any() or on_missing == "error":
+            row = int(np.argmax(partly if partly.any() else unlabelled))
+            column = next(name for name in named if missing[name][row])
+            way_out = (
+                "Other rows of the bag have one."
+                if partly.any()
+                else "To leave such bags out, pass on_missing_label='drop'."
+            )
+            msg = (
+                f"Labels must not be missing: bag {str(ids[row])!r} has none in row {row}, column "
+                f"{column!r}. {way_out}"
+            )
+            raise InvalidBagsError(msg)
+        if unlabelled.all():
+            msg = f"No bag has a label in {label!r}."
+            raise InvalidBagsError(msg)
+        take = getattr(self.frame, "take", self.frame.__getitem__)  # polars has no `take`
+        return FrameColumns(take(np.flatnonzero(~unlabelled)))
 
     def matrix(self, names: Sequence[str]) -> NDArray[Any]:
         """Return numeric columns as a C-ordered matrix, float32 if all of them are."""
