@@ -12,7 +12,7 @@ from bagwise.solvers import solve_qp
 from bagwise.svm import SBMIL, SIL, SMIL, STMIL
 from bagwise.svm._sbmil import best_share
 from bagwise.svm._stmil import best_threshold
-from bagwise.svm.machinery._smil_loss import Sides
+from bagwise.svm.machinery._sides import Sides
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
 

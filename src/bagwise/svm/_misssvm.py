@@ -13,7 +13,8 @@ from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
-from bagwise.svm.machinery._smil_loss import Sides, signs, unsure
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._smil_loss import signs, unsure
 from bagwise.svm.machinery._trainer import Trainer
 
 

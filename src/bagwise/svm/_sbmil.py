@@ -13,7 +13,8 @@ from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
-from bagwise.svm.machinery._smil_loss import Sides, SparseLoss
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._smil_loss import SparseLoss
 from bagwise.svm.machinery._trainer import Trainer
 
 _TIE = 1e-9

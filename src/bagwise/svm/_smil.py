@@ -7,7 +7,8 @@ from bagwise.bags import Bags
 from bagwise.base import Target, documented
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import Solution
-from bagwise.svm.machinery._smil_loss import Sides, SparseLoss, mean_rule
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule
 
 
 @documented

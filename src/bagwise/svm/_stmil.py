@@ -12,7 +12,8 @@ from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import HingeProblem
-from bagwise.svm.machinery._smil_loss import Sides, SparseLoss, mean_rule, signs, unsure, with_rows
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule, signs, unsure, with_rows
 from bagwise.svm.machinery._trainer import Trainer
 
 

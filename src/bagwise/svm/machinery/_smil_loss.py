@@ -1,4 +1,4 @@
-"""What sMIL and its relatives share: the two sides of a binary problem, and sMIL's own rows."""
+"""What sMIL and its relatives share: sMIL's own rows, and the loss of labels that are free."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,73 +8,9 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_mean
 from bagwise.svm.machinery._problem import HingeProblem
+from bagwise.svm.machinery._sides import Sides
 
 _ROUNDING = 1e-9  # scores nearer to 0 than this may be 0
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """Which instances are known to be negative, and which lie in positive bags.
-
-    Parameters
-    ----------
-    offsets : ndarray of int of shape (n_bags + 1,)
-        Where the bags begin, and where the last one ends.
-    positive : ndarray of int
-        The positive bags.
-    negatives, negative_bags : ndarray of int
-        Instances of negative bags, and their bags.
-    unlabelled, unlabelled_bags : ndarray of int
-        Instances of positive bags, and their bags.
-    """
-
-    offsets: Integers
-    positive: Integers
-    negatives: Integers
-    negative_bags: Integers
-    unlabelled: Integers
-    unlabelled_bags: Integers
-
-    @classmethod
-    def of(cls, offsets: Integers, sign: Floats) -> "Sides":
-        """Split bags of these signs."""
-        bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
-        is_positive = sign[bag_of] > 0
-        negatives, unlabelled = np.flatnonzero(~is_positive), np.flatnonzero(is_positive)
-        return cls(
-            offsets=offsets,
-            positive=np.flatnonzero(sign > 0),
-            negatives=negatives,
-            negative_bags=bag_of[negatives],
-            unlabelled=unlabelled,
-            unlabelled_bags=bag_of[unlabelled],
-        )
-
-    def counts(self, weight: Floats) -> tuple[float, float, float]:
-        """Return the numbers of negative and unlabelled instances and of positive bags.
-
-        A bag of weight 2 is there twice.
-        """
-        return (
-            float(weight[self.negative_bags].sum()),
-            float(weight[self.unlabelled_bags].sum()),
-            float(weight[self.positive].sum()),
-        )
-
-    @property
-    def starts(self) -> Integers:
-        """Where the positive bags begin."""
-        return self.offsets[:-1][self.positive]
-
-    @property
-    def stops(self) -> Integers:
-        """Where they end."""
-        return self.offsets[1:][self.positive]
-
-    @property
-    def means(self) -> Integers:
-        """The points that are means of positive bags."""
-        return self.offsets[-1] + self.positive
 
 
 @dataclass(frozen=True, eq=False)
