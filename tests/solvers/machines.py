@@ -235,3 +235,62 @@ def one_norm(kind, *, sparse=False):
         {"A": sp.csr_array(A) if sparse else A, "sign": sign, "cost": cost, "penalty": penalty},
         objective, dual, criterion, history="ends",
     )  # fmt: skip
+
+
+def cone(kind, *, as_operator=False, by_program=False):
+    A, sign, cost = rows(kind)
+    n, p, rng = len(sign), 4, np.random.default_rng(4)
+    contrasts = np.zeros((p, n))
+    for k in range(p):
+        contrasts[k, 5 * k : 5 * k + 5] = rng.normal(size=5)
+    contrasts -= np.where(contrasts != 0, contrasts.sum(axis=1, keepdims=True) / 5, 0.0)
+    gram = A @ A.T
+    index = np.arange(n)[::-1]
+    sums = np.vstack([np.eye(n)[index], contrasts])
+    K = sums @ gram.astype(float) @ sums.T  # of rows and contrasts
+    length = np.sqrt(K.diagonal())
+    radius = np.array([0.2, 0.6, 1.0, 0.0]) * length[n:]
+    price = np.array([0.3, 0.1, 0.03, 1.0]) * np.median(cost)
+    side, costs = sign[index], cost[index]
+
+    def of(result):
+        """Return norm and products of the weights, and the size of what these are sums of."""
+        x = np.concatenate([side * result.x, result.mu])
+        total = np.sqrt(max(x @ K @ x, 0.0))
+        norm = max(0.0, total - radius @ result.mu)
+        return norm, norm / total * (K @ x) if total else 0.0 * x, np.abs(x) @ length
+
+    def objective(result):
+        norm, along, size = of(result)
+        loss = hinges(along[:n] + result.intercept, side, costs, size * length[:n])
+        short = price * np.maximum(radius * norm - along[n:], 0.0)
+        blur = 0.5 * size * price @ length[n:] + 0.5 * size**2
+        return Value.of([0.5 * norm**2], loss, short, [blur, -blur])
+
+    def dual(result):
+        assert (result.x >= 0).all()
+        assert (result.x <= costs).all()
+        assert (result.mu >= 0).all()
+        assert (result.mu <= price).all()
+        assert abs(side @ result.x) <= 1e-12 * result.x.sum()
+        norm, _, size = of(result)
+        return Value.of(result.x, [-0.5 * norm**2, 0.5 * size**2, -0.5 * size**2])
+
+    def criterion(result):
+        norm, along, size = of(result)
+        pairs = pair_violation(side - along[:n], side, result.x, costs)
+        slope = radius * norm - along[n:]
+        grows, shrinks = result.mu < price, result.mu > 0
+        single = max(slope[grows].max(initial=0.0), -slope[shrinks].min(initial=0.0))
+        return Value(max(pairs, single), size * length.max())
+
+    points = solvers.CachedRows(solvers.DenseGram(gram), max_bytes=10_000) if as_operator else gram
+    settings = {"criterion": criterion, "history": "dual"}
+    if by_program:
+        settings = {"history": "none", "exact": {"tol": 1e-10}}
+    return Problem(
+        "solve_cone_svm" + "_by_program" * by_program, kind + "-operator" * as_operator,
+        {"points": points, "index": index, "sign": side, "cost": costs, "contrasts": contrasts,
+         "radius": radius, "price": price},
+        objective, dual, **settings,
+    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from solvers.machines import grouped, linear_svm, nu_svm, one_norm, squared_hinge, svm_dual
+from solvers.machines import cone, grouped, linear_svm, nu_svm, one_norm, squared_hinge, svm_dual
 from solvers.others import (
     assignments,
     bag_mmc,
@@ -50,7 +50,7 @@ def large():
     out = []
     for kind in ("plain", "large", "scaled", "twice", "costs", "single"):
         duals = [svm_dual(kind), svm_dual(kind, squared=True), svm_dual(kind, as_operator=True)]
-        duals += [grouped(kind, "solve_grouped_svm_dual")]
+        duals += [grouped(kind, "solve_grouped_svm_dual"), cone(kind)]
         out += [sent(problem, "sets") for problem in duals]
         if kind in ("plain", "single"):  # else pair steps alone take millions
             out += [sent(problem, "steps") for problem in duals]
@@ -77,6 +77,7 @@ def table():
         for loss in ("hinge", "squared_hinge"):
             out += [linear_svm(kind, loss, b) for b in ("free", "penalized", "none")]
         out += [squared_hinge(kind), squared_hinge(kind, fit_intercept=False)]
+        out += [cone(kind), cone(kind, as_operator=True), cone(kind, by_program=True)]
         out += [grouped(kind, "solve_grouped_svm_dual"), grouped(kind, "solve_grouped_svm")]
         out += [grouped(kind, "solve_grouped_svm_dual", masked=True)]
         out += [nu_svm(kind), one_norm(kind), qp(kind), cuts(kind, 1.0)]

@@ -12,6 +12,7 @@ STARTS = {
     "minimize_squared_hinge": lambda r: {"w0": r.x, "intercept0": r.intercept},
     "solve_bag_mmc": lambda r: {"alpha0": r.x},
     "solve_bag_mmc_by_cuts": lambda r: {"alpha0": r.x},
+    "solve_cone_svm": lambda r: {"start": (r.x, r.mu)},
     "solve_grouped_svm": lambda r: {"alpha0": r.x},
     "solve_grouped_svm_dual": lambda r: {"alpha0": r.x},
     "solve_k_means": lambda r: {"start": r.x},

@@ -40,6 +40,8 @@ from bagwise.solvers.programs._conic import ConicResult, solve_qp
 from bagwise.solvers.programs._cut_program import CutProgram, SideConstraints
 from bagwise.solvers.programs._cutting_planes import Cut, CutResult, minimize_by_cuts
 from bagwise.solvers.svm._block_gram import BlockGram
+from bagwise.solvers.svm._cone_svm import ConeSVMResult, solve_cone_svm
+from bagwise.solvers.svm._cone_svm_by_program import solve_cone_svm_by_program
 from bagwise.solvers.svm._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
 from bagwise.solvers.svm._grouped_rows import solve_grouped_svm
 from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
@@ -48,6 +50,7 @@ from bagwise.solvers.svm._nu_svm import NuSVMInner, NuSVMResult, solve_nu_svm
 from bagwise.solvers.svm._one_norm_svm import OneNormSVMResult, solve_one_norm_svm
 from bagwise.solvers.svm._perturbation import instance_keys, perturbed, scaled_keys
 from bagwise.solvers.svm._primal_newton import PrimalNewtonResult, minimize_squared_hinge
+from bagwise.solvers.svm._projection_range import ProjectionRange, projection_range
 from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
 
 __all__ = [
@@ -59,6 +62,7 @@ __all__ = [
     "BlockGram",
     "CachedRows",
     "Certificate",
+    "ConeSVMResult",
     "ConicResult",
     "Cut",
     "CutProgram",
@@ -83,6 +87,7 @@ __all__ = [
     "NuSVMResult",
     "OneNormSVMResult",
     "PrimalNewtonResult",
+    "ProjectionRange",
     "ReducedSetResult",
     "Result",
     "RowOperator",
@@ -103,12 +108,15 @@ __all__ = [
     "minimize_lbfgs",
     "minimize_squared_hinge",
     "perturbed",
+    "projection_range",
     "reduce_expansion",
     "rescale_alpha",
     "scaled_keys",
     "search_bag_mmc",
     "solve_bag_mmc",
     "solve_bag_mmc_by_cuts",
+    "solve_cone_svm",
+    "solve_cone_svm_by_program",
     "solve_expansion",
     "solve_grouped_svm",
     "solve_grouped_svm_dual",

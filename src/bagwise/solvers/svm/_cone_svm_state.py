@@ -1,0 +1,188 @@
+"""The dual of an SVM with a cone as data: the problem, the current point and its slopes."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from bagwise._arrays import Booleans, Floats, Integers
+from bagwise.solvers._checks import checked_array, checked_terms, not_finite
+from bagwise.solvers.operators._row_operator import RowOperator
+from bagwise.solvers.operators._sums import SumRows
+from bagwise.solvers.svm._multipliers import balanced, intercept_between
+
+NAME = "solve_cone_svm"  # in errors
+_ROUNDING = 1e-12  # of all multipliers: what their sum may be off by
+
+
+class ConeState:
+    """The problem and the current point: signed multipliers of rows, then those of contrasts.
+
+    ``u`` is the Gram matrix of rows and contrasts times the point; ``squared`` is its quadratic
+    form, ``offset`` the inner product with the radii.
+    """
+
+    def __init__(
+        self,
+        points: RowOperator,
+        index: Integers,
+        sign: ArrayLike,
+        cost: ArrayLike,
+        target: ArrayLike,
+        contrasts: Any,
+        radius: ArrayLike,
+        price: ArrayLike,
+        start: tuple[ArrayLike, ArrayLike] | None,
+    ) -> None:
+        self.points, self.index, self.n_rows = points, index, len(index)
+        contrasts = sp.csr_array(contrasts, dtype=np.float64)
+        p = contrasts.shape[0]
+        if contrasts.shape[1] != points.n:
+            msg = (
+                f"{NAME}: contrasts must have one column for each of the {points.n} points. "
+                f"Got shape {contrasts.shape}."
+            )
+            raise ValueError(msg)
+        self.sign, self.cost, targets = checked_terms(NAME, sign, cost, target, self.n_rows)
+        if len(np.unique(self.sign)) < 2:
+            msg = f"{NAME}: sign must hold -1 and +1, both of them. Got {self.sign[0]:g} only."
+            raise ValueError(msg)
+        radii = checked_array(NAME, "radius", radius, (p,), spread=True)
+        self.price = checked_array(NAME, "price", price, (p,), spread=True)
+        if (radii < 0.0).any() or (self.price < 0.0).any():
+            msg = f"{NAME}: radius and price must not be negative."
+            raise ValueError(msg)
+        chosen = sp.csr_array(
+            (np.ones(self.n_rows), index, np.arange(self.n_rows + 1)),
+            shape=(self.n_rows, points.n),
+        )
+        self.matrix = sp.vstack([chosen, contrasts], format="csr")
+        self.gram = SumRows(points, self.matrix)
+        self.radius = np.concatenate([np.zeros(self.n_rows), radii])
+        self.goal = np.concatenate([self.sign * targets, np.zeros(p)])
+        self.lower = np.concatenate([np.where(self.sign < 0, -self.cost, 0.0), np.zeros(p)])
+        self.upper = np.concatenate([np.where(self.sign > 0, self.cost, 0.0), self.price])
+        self.n = self.n_rows + p
+        self.x, self.u = np.zeros(self.n), np.zeros(self.n)
+        self.largest = float(points.diagonal().max())
+        if not np.isfinite(self.largest):
+            raise ValueError(not_finite(NAME))
+        self.flat = max(1e-12 * self.largest, 1e-200)
+        self.start(*start) if start is not None else self.refresh()
+
+    def start(self, alpha: ArrayLike, mu: ArrayLike) -> None:
+        """Go to multipliers of rows and contrasts, after what is not allowed is taken off."""
+        rows = np.clip(checked_array(NAME, "alpha0", alpha, (self.n_rows,)), 0.0, self.cost)
+        contrasts = np.clip(checked_array(NAME, "mu0", mu, self.price.shape), 0.0, self.price)
+        if abs(self.sign @ rows) > _ROUNDING * rows.sum():  # less than that, `refresh` takes off
+            rows = balanced(rows, self.sign)
+        self.x[:] = np.concatenate([self.sign * rows, contrasts])
+        self.refresh()
+
+    # ------------------------------------------------------------------------------- the point
+
+    def refresh(self) -> None:
+        """Compute all that follows from the point from scratch."""
+        rows = self.x[: self.n_rows]
+        free = np.flatnonzero(self.free[: self.n_rows])
+        if len(free):  # rounding must not unbalance the signs
+            room = np.minimum(self.upper - self.x, self.x - self.lower)[free]
+            k = free[int(room.argmax())]
+            rows[k] = np.clip(rows[k] - rows.sum(), self.lower[k], self.upper[k])
+        used = np.flatnonzero(self.x)
+        self.u[:] = self.gram.products(used, self.x[used])
+        if not np.isfinite(self.u).all():
+            raise ValueError(not_finite(NAME))
+        self._measure()
+        self.is_exact = True
+
+    def move(self, rows: Integers, x: Floats) -> None:
+        """Give some rows and contrasts new multipliers."""
+        change = x - self.x[rows]
+        changed = np.flatnonzero(change)
+        self.x[rows] = x
+        self.is_exact = False
+        if 2 * len(changed) > np.count_nonzero(self.x):
+            self.refresh()
+            return
+        self.u += self.gram.products(rows[changed], change[changed])
+        self._measure()
+
+    def _measure(self) -> None:
+        self.squared = max(0.0, float(self.x @ self.u))
+        self.offset = float(self.radius @ self.x)
+
+    @property
+    def norm(self) -> float:
+        """Length of the weight vector."""
+        return max(0.0, float(np.sqrt(self.squared)) - self.offset)
+
+    @property
+    def share(self) -> float:
+        """What of the sum of all rows and contrasts the cone leaves as weight vector."""
+        return self.norm / float(np.sqrt(self.squared)) if self.squared > 0.0 else 1.0
+
+    @property
+    def v(self) -> Floats:
+        """Slopes of the dual."""
+        return self.goal - self.share * self.u + self.norm * self.radius
+
+    # ---------------------------------------------------------------------------- conditions
+
+    @property
+    def free(self) -> Booleans:
+        return (self.x > self.lower) & (self.x < self.upper)
+
+    def interval(self, v: Floats) -> tuple[float, float]:
+        """Return the largest slope of a row that may grow, the smallest of one that may shrink."""
+        k = self.n_rows
+        x, low, high, v = self.x[:k], self.lower[:k], self.upper[:k], v[:k]
+        highest = v[x < high].max(initial=-np.inf)
+        lowest = v[x > low].min(initial=np.inf)
+        return float(highest), float(lowest)
+
+    @property
+    def violation(self) -> float:
+        v = self.v
+        highest, lowest = self.interval(v)
+        grow, shrink = self.scores(0.0, v)
+        k = self.n_rows
+        single = max(grow[k:].max(initial=-np.inf), shrink[k:].max(initial=-np.inf))
+        return float(max(highest - lowest, single))
+
+    def scores(self, violation: float, v: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return how much each wants to grow and to shrink; minus infinity where it may not."""
+        v = self.v if v is None else v
+        level = np.zeros(self.n)
+        highest, lowest = self.interval(v)
+        ends = [end for end in (highest, lowest) if np.isfinite(end)]
+        level[: self.n_rows] = sum(ends) / max(1, len(ends))
+        grows, shrinks = self.x < self.upper, self.x > self.lower
+        return np.where(grows, v - level, -np.inf), np.where(shrinks, level - v, -np.inf)
+
+    @property
+    def rounding(self) -> float:
+        """How exactly the slopes can be known."""
+        terms = float(np.abs(self.x).sum()) * self.largest + float(np.abs(self.goal).max())
+        return float(np.finfo(np.float64).eps * terms)
+
+    # -------------------------------------------------------------------------------- values
+
+    @property
+    def dual(self) -> float:
+        return float(self.goal @ self.x) - 0.5 * self.norm**2
+
+    def intercept(self) -> float:
+        k, v = self.n_rows, self.v
+        return intercept_between(v[:k], self.free[:k], self.interval(v))
+
+    def primal(self, intercept: float) -> float:
+        v, k = self.v, self.n_rows
+        slack = np.maximum(self.sign * (v[:k] - intercept), 0.0)
+        short = np.maximum(v[k:], 0.0)
+        return 0.5 * self.norm**2 + float(self.cost @ slack) + float(self.price @ short)
+
+    def coef(self) -> Floats:
+        """Return the coefficient of each point in the weight vector."""
+        return self.share * (self.matrix.T @ self.x)  # type: ignore[no-any-return]
