@@ -7,8 +7,10 @@ from sklearn.base import is_classifier, is_clusterer
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from bagwise import all_estimators
-from bagwise.testing import parametrize_with_bag_checks, yield_bag_checks
+from bagwise.testing import make_toy_bags, parametrize_with_bag_checks, yield_bag_checks
+from bagwise.testing._compare import assert_same_state, snapshot
 from bagwise.testing._expect import remarks_are_no_matter
+from bagwise.testing._models import fitted, fresh
 from instances import (
     DEFAULTS,
     EXPECTED_BAG_FAILURES,
@@ -29,6 +31,16 @@ def test_sklearn_checks(estimator, check):
 @parametrize_with_bag_checks(DEFAULTS, variants=VARIANTS, expected_failures=expected_bag_failures)
 def test_bag_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_a_fit_after_one_with_other_parameters_is_a_fresh_one(variant):
+    bags, y = make_toy_bags()
+    default = next(model for model in DEFAULTS if type(model) is type(variant))
+    expected = snapshot(fitted(default, bags, y))
+    model = fitted(variant, bags, y)
+    model.set_params(**fresh(default).get_params(deep=False)).fit(bags, y)
+    assert_same_state(model, expected, "a fit with other parameters")
 
 
 def name_of(estimator):

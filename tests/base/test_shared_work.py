@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bagwise import Bags
 from bagwise.base import Share, SharedWork, shared_by
-from bagwise.base._cache import Cache, Same, size_of
+from bagwise.base._cache import Cache, Same, digest, size_of
 from bagwise.embedding import MILES
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
@@ -131,6 +131,16 @@ def test_machines_are_not_mistaken_for_each_other(toy, known):
         before.append(scores)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=short)
+def test_fits_with_other_weights_are_not_mistaken(toy, known, model):
+    bags, y = toy
+    weights = np.random.default_rng(0).uniform(0.2, 5.0, (2, len(y)))
+    for weight in (None, *weights, None):
+        shared = clone(model).fit(known[0], y, weight).decision_function(known[0])
+        plain = clone(model).fit(bags, y, weight).decision_function(bags)
+        np.testing.assert_allclose(shared, plain, atol=1e-5)
+
+
 def test_only_selections_of_its_bags_are_known(toy, known):
     bags, (whole, _) = toy[0], known
     assert shared_by(bags) is None
@@ -231,23 +241,24 @@ def test_scores_come_from_the_matrix(known, monkeypatch, model):
     assert found[-1] is None
 
 
-def test_matrices_that_do_not_fit_are_not_shared(toy):
+@pytest.mark.parametrize("model", MODELS, ids=short)
+def test_what_does_not_fit_is_not_even_made(toy, monkeypatch, model):
     bags, y = toy
     whole = bags.with_shared(SharedWork(100.0))
-    for model in (
-        SIL(),
-        MIKernelSVM(),
-        MICA(),
-        BagKISVM(random_state=0),
-        MIGraphSVM(graph="edges"),
-        MILES(),
-    ):
-        shared = clone(model).fit(whole[:20], y[:20])
-        plain = clone(model).fit(bags[:20], y[:20])
-        np.testing.assert_allclose(
-            shared.decision_function(whole), plain.decision_function(bags), atol=1e-10
-        )
-    assert whole.shared.kept._held <= 100.0
+    put, sizes = Cache.put, []
+
+    def spied(cache, key, value):
+        put(cache, key, value)
+        sizes.append(size_of(value) if cache is whole.shared.kept else 0)
+
+    monkeypatch.setattr(Cache, "put", spied)
+    shared = clone(model).fit(whole[:20], y[:20])
+    plain = clone(model).fit(bags[:20], y[:20])
+    np.testing.assert_allclose(
+        shared.decision_function(whole), plain.decision_function(bags), atol=1e-10
+    )
+    assert max(sizes, default=0) <= 100
+    assert whole.shared.kept._held <= 100
 
 
 def test_a_transformer_is_fitted_and_applied_once(toy, known, monkeypatch):
@@ -367,6 +378,34 @@ def test_cache_makes_a_value_once_and_forgets_the_oldest():
     cache.close()
     cache.put("f", 1.0)
     assert cache.find("f") is None
+
+
+def test_cache_holds_what_was_used_last_up_to_its_limit():
+    """Beside a plain list of keys and sizes, the one used last at its end."""
+    rng = np.random.default_rng(0)
+    cache, used = Cache(1000.0), []
+    for _ in range(300):
+        key = int(rng.integers(6))
+        if rng.random() < 0.3:
+            found = [pair for pair in used if pair[0] == key]
+            assert (cache.find(key) is not None) == bool(found)
+            used = [pair for pair in used if pair[0] != key] + found
+            continue
+        size = 8 * int(rng.integers(1, 150))
+        cache.put(key, np.zeros(size // 8))
+        used = [pair for pair in used if pair[0] != key]
+        used += [(key, size)] if size <= 1000 else []
+        while sum(size for _, size in used) > 1000:
+            del used[0]
+        assert list(cache._values) == [key for key, _ in used]
+        assert cache._held == sum(size for _, size in used)
+
+
+def test_arrays_have_names_of_their_own():
+    zeros = [np.zeros(4), np.zeros((2, 2)), np.zeros((4, 1)), np.zeros(4, int), np.zeros(8, "f4")]
+    several = [[a] for a in zeros] + [[np.zeros(2), np.zeros(2)], [np.zeros(4), np.zeros(0)], []]
+    assert len({digest(*arrays) for arrays in several}) == len(several)
+    assert digest(np.arange(8)[::2]) == digest(np.arange(0, 8, 2))
 
 
 def test_a_key_of_one_object():

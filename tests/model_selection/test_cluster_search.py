@@ -202,7 +202,8 @@ def test_fits_go_along_c_from_the_last_weights(toy, tmp_path):
 
 def test_a_fit_with_an_empty_cluster_does_not_pass_its_weights_on():
     bags = Bags.from_array(np.ones((6, 2, 3)))  # all alike: one cluster has them all
-    search = ClusterSearch(M3IC(2), {"C": [0.1, 1.0]}, n_runs=2, random_state=0)
+    last = {"select_by": lambda results: 1}  # the end of the chain
+    search = ClusterSearch(M3IC(2), {"C": [0.1, 1.0]}, n_runs=2, random_state=0, **last)
     with pytest.warns(ConvergenceWarning, match="1 of n_clusters=2"):
         search.fit(bags)
     assert isinstance(search.best_estimator_.init, str)

@@ -419,6 +419,31 @@ def test_steps_that_cannot_be_shared(toy):
     both(lists, {"svm__C": C, "step": [only_lists, "passthrough"]}, bags.to_list(), y)
 
 
+class Note(Unchanged):
+    """A step that notes what it is given."""
+
+    seen = set()  # noqa: RUF012
+
+    def fit(self, X, y=None):
+        self.seen.add(type(X))
+        return self
+
+    def transform(self, X):
+        self.seen.add(type(X))
+        return X
+
+
+@pytest.mark.parametrize("kind", [Bags, list])
+@pytest.mark.parametrize("in_grid", [False, True])
+def test_steps_of_others_get_what_the_user_gave(toy, monkeypatch, kind, in_grid):
+    bags, y = toy
+    monkeypatch.setattr(Note, "seen", set())
+    pipeline = Pipeline([("step", "passthrough" if in_grid else Note()), ("svm", SIL())])
+    grid = {"svm__C": C, **({"step": [Note()]} if in_grid else {})}
+    BagGridSearchCV(pipeline, grid, cv=CV).fit(bags if kind is Bags else bags.to_list(), y)
+    assert Note.seen == {kind}
+
+
 def test_a_step_that_does_nothing_costs_nothing(toy, monkeypatch):
     bags, y = toy
     pipeline = make_pipeline(Unchanged(), SIL(gamma=0.5))

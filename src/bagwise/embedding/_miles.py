@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, segment_rows
+from bagwise.bags import Bags
 from bagwise.base import (
     BagClassifier,
     BagTags,
@@ -22,7 +22,7 @@ from bagwise.base import (
     settled_gamma,
     shared_by,
 )
-from bagwise.kernels import InstanceMetric, nearest, nearest_among
+from bagwise.kernels import InstanceMetric, hausdorff, nearest, nearest_among
 from bagwise.solvers import (
     Certificate,
     OneNormSVMResult,
@@ -231,14 +231,23 @@ class MILES(BagClassifier):
         share = shared_by(bags)
         distance = None if share is None else share.block(self.coef_, of_bags=True)
         if distance is None:
-            distance = nearest(_SQUARED, *bags.segments, self.prototypes_)
+            distance = hausdorff(_SQUARED, *self._prototypes, *bags.segments, only="min").T
         similarity = _similarity(distance, self.gamma_)
         return np.asarray(similarity @ self.coef_.T + self.intercept_)
 
+    @property
+    def _prototypes(self) -> tuple[Any, Integers, Integers]:
+        """The selected instances as bags of one.
+
+        They come before the bags that are scored: distances are taken from the mean of the first
+        ones, and a score does not depend on the bags beside it.
+        """
+        rows = np.arange(len(self.support_))
+        return self.prototypes_, rows, rows + 1
+
     def _instance_outputs(self, bags: Bags) -> Floats:
-        matrix, firsts, stops = bags.segments
-        rows, starts = segment_rows(firsts, stops), bags.offsets[:-1]
-        distance = nearest(_SQUARED, matrix, rows, rows + 1, self.prototypes_)
+        starts = bags.offsets[:-1]
+        distance = nearest(_SQUARED, *self._prototypes, bags.instances).T
         least = np.minimum.reduceat(distance, starts, axis=0)
         limit = np.repeat(least * (1 + _TIE[distance.dtype]), bags.sizes, axis=0)
         is_nearest = (distance <= limit).astype(np.float64)

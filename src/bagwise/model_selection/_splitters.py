@@ -323,11 +323,10 @@ def _whole_groups(counts: Floats, order: Integers, n_splits: int) -> Integers:
     uneven = np.round(shares.std(axis=1), 12)
     largest = np.round(shares[:, -1], 12)
     by_weight = order[np.lexsort((-largest[order], -uneven[order]))]
-    for place, group in enumerate(by_weight):
-        # The spread of the shares grows by what the fold already holds of the group's labels.
+    for group in by_weight:
+        # The spread of the shares grows by what the fold already holds of the group's labels; of
+        # an empty fold that is nothing, so that no fold stays empty.
         rise = np.round(held @ shares[group], 12)
-        if len(counts) - place <= (n_groups == 0).sum():  # as many folds still empty as groups left
-            rise[n_groups > 0] = np.inf
         best = int(np.lexsort((n_groups, held[:, -1], rise))[0])
         fold[group] = best
         held[best] += shares[group]

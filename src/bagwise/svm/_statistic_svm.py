@@ -36,14 +36,13 @@ class StatisticMachine(BagRowMachine):
             return Bags(rows, np.arange(len(bags) + 1))
 
         share = self._share(bags)
-        if share is None:
+        if share is None or not share.fits(_vector_bytes(share.whole)):
             return vectors(bags)
         return share.of_each(("statistic", self.statistic), vectors)
 
     def _shared_bytes(self, bags: Bags) -> int:
         """See `SharingEstimator`: a matrix between all bags, and their statistics."""
-        statistics = bags.dtype.itemsize * 2 * len(bags) * bags.n_features
-        return super()._shared_bytes(bags) + int(statistics)
+        return super()._shared_bytes(bags) + _vector_bytes(bags)
 
     def __bagwise_tags__(self) -> BagTags:
         # With one instance the vector is the instance, perhaps twice: sums over its entries double,
@@ -61,6 +60,11 @@ class StatisticMachine(BagRowMachine):
         # Deviations do not move with the features, and so the variance of all entries changes.
         moves_alike = self.statistic != "mean_std" or self.kernel == "linear"
         return {**found, "shift_invariant": moves_alike and found.get("shift_invariant", False)}
+
+
+def _vector_bytes(bags: Bags) -> int:
+    """Return the size of two statistics of each feature, for all bags."""
+    return int(bags.dtype.itemsize * 2 * len(bags) * bags.n_features)
 
 
 @documented

@@ -14,7 +14,7 @@ from bagwise.bags import Bags
 from bagwise.datasets import make_cluster_bags
 from bagwise.metrics import clustering_accuracy
 from bagwise.testing._compare import assert_close, assert_finite, assert_identical, difference
-from bagwise.testing._data import make_toy_bags
+from bagwise.testing._data import make_toy_bags, turned
 from bagwise.testing._expect import convergence_is_no_matter, raises
 from bagwise.testing._models import bag_scores, fitted, fresh, takes
 
@@ -92,16 +92,33 @@ def check_fit_predict(estimator: Any) -> None:
 
 
 def check_predict_repeats_labels(estimator: Any) -> None:
-    """The bags of the fit are predicted where ``labels_`` has them."""
+    """The bags of the fit are predicted where ``labels_`` has them.
+
+    Also where clusters stay empty, since few bags differ, and where a bag is as near to several
+    clusters but for rounding.
+    """
     for n_clusters in (2, 3):
         for kind in ("apart", "close"):
             bags, _ = make_toy_bags(24, n_classes=3, kind=kind)
-            with convergence_is_no_matter():
-                model = fitted(estimator, bags, None, n_clusters=n_clusters)
-            differ = np.flatnonzero(model.predict(bags) != model.labels_)
-            if len(differ):
-                msg = f"{n_clusters} clusters: bags {differ.tolist()} are not where labels_ says."
-                raise AssertionError(msg)
+            _assert_repeated(estimator, bags, n_clusters, f"{n_clusters} clusters {kind}")
+    bags, _ = make_toy_bags(24, kind="close")
+    few = [bags[i % 3] for i in range(24)]
+    tied = turned([np.rint(bag) for bag in bags])
+    for seed in range(3) if takes(estimator, "random_state") else [None]:
+        start = {} if seed is None else {"random_state": seed}
+        _assert_repeated(estimator, few, 5, "bags of which few differ", **start)
+        _assert_repeated(estimator, tied, 5, "ties up to rounding", **start)
+
+
+def _assert_repeated(
+    estimator: Any, bags: list[Any], n_clusters: int, what: str, **params: Any
+) -> None:
+    with convergence_is_no_matter():
+        model = fitted(estimator, bags, None, n_clusters=n_clusters, **params)
+    differ = np.flatnonzero(model.predict(bags) != model.labels_)
+    if len(differ):
+        msg = f"{what}: bags {differ.tolist()} are not where labels_ says."
+        raise AssertionError(msg)
 
 
 def check_predict_by_scores(estimator: Any) -> None:

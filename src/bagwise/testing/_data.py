@@ -108,3 +108,9 @@ def shuffle_instances(
     rng = np.random.default_rng(random_state)
     orders = [rng.permutation(len(bag)) for bag in bags]
     return [bag[order] for bag, order in zip(bags, orders, strict=True)], orders
+
+
+def turned(bags: Sequence[NDArray[Any]], random_state: int = 4) -> list[NDArray[Any]]:
+    """Return bags of three features, turned: equal distances become so up to rounding only."""
+    turn = np.linalg.qr(np.random.default_rng(random_state).normal(size=(3, 3)))[0]
+    return [bag @ turn for bag in bags]
