@@ -1,6 +1,7 @@
 """The container, what is computed per bag, and the loop over bags at every scale."""
 
 from bagwise.bags._bags import Bags
+from bagwise.bags._digests import bag_digests
 from bagwise.bags._distinct import distinct_instances
 from bagwise.bags._matrix import first_nonfinite
 from bagwise.bags._segments import (
@@ -24,6 +25,7 @@ __all__ = [
     "Bags",
     "Chunk",
     "StoreWriter",
+    "bag_digests",
     "distinct_instances",
     "first_nonfinite",
     "parse_bytes",

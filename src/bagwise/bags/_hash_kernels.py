@@ -1,4 +1,4 @@
-"""Compiled hashes of instances, by value."""
+"""Compiled hashes of instances and of bags, by value."""
 
 from typing import Any
 
@@ -46,3 +46,44 @@ def hash_sparse(
             if bits[p] != 0:
                 total += scrambled(np.uint64(bits[p]) ^ scrambled(np.uint64(indices[p])))
         out[i] = scrambled(total ^ seed)
+
+
+@compiled
+def digest_dense(
+    X: NDArray[Any], starts: NDArray[Any], stops: NDArray[Any], out: NDArray[np.uint64]
+) -> None:
+    """Hash bags of rows in any order; values in single precision, zeros of both signs alike."""
+    keys = np.empty(X.shape[1], np.uint64)
+    for j in range(len(keys)):
+        keys[j] = scrambled(np.uint64(j))
+    for b in range(len(starts)):
+        out[b] = 0
+        for i in range(starts[b], stops[b]):
+            total = np.uint64(0)
+            for j in range(X.shape[1]):
+                value = np.float32(X[i, j])
+                if value != 0:
+                    total += scrambled(np.uint64(value.view(np.uint32)) ^ keys[j])
+            out[b] += scrambled(total)
+
+
+@compiled
+def digest_sparse(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    out: NDArray[np.uint64],
+) -> None:
+    """Hash bags of rows of a CSR matrix like those of the same dense matrix."""
+    for b in range(len(starts)):
+        out[b] = 0
+        for i in range(starts[b], stops[b]):
+            total = np.uint64(0)
+            for p in range(indptr[i], indptr[i + 1]):
+                value = np.float32(data[p])
+                if value != 0:
+                    key = scrambled(np.uint64(indices[p]))
+                    total += scrambled(np.uint64(value.view(np.uint32)) ^ key)
+            out[b] += scrambled(total)

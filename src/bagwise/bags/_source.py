@@ -136,6 +136,12 @@ class BagSource:
             return 0
         return bags.n_instances * _row_bytes(bags)
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes that the largest chunk takes, ``scratch`` included."""
+        per_row = _row_bytes(self.bags) + self._scratch
+        return int(np.diff(self._offsets[self.grid]).max()) * per_row
+
     def map(self, function: Callable[..., Any], *broadcast: Any) -> Generator[Any, None, None]:
         """Yield ``function(chunk, *broadcast)`` for each chunk, in order.
 
@@ -215,8 +221,7 @@ class BagSource:
         """How many chunks may be in flight under the memory limit."""
         if self._max_memory is None:
             return None
-        per_row = _row_bytes(self.bags) + self._scratch
-        largest = int(np.diff(self._offsets[self.grid]).max()) * per_row
+        largest = self.chunk_bytes
         if largest > self._max_memory:
             msg = (
                 f"max_memory={self._max_memory:,} bytes is too little: the largest chunk of bags "

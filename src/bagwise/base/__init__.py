@@ -7,7 +7,12 @@ from bagwise.base._clusterer import BagClusterer, used_first
 from bagwise.base._docs import documented
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._feature_map import MAP_CONSTRAINTS, FeatureMap, expand, make_features
-from bagwise.base._fitting import all_or_nothing, forget_fit
+from bagwise.base._fitting import (
+    all_or_nothing,
+    forget_fit,
+    remember_bags,
+    remembered_bags,
+)
 from bagwise.base._kernel_parameters import (
     GammaRule,
     KernelParameters,
@@ -55,6 +60,8 @@ __all__ = [
     "make_features",
     "one_vs_rest",
     "problem_key",
+    "remember_bags",
+    "remembered_bags",
     "scale_powers",
     "settled_gamma",
     "shared_by",

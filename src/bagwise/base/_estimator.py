@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base._certificates import warn_unless_converged
-from bagwise.base._fitting import all_or_nothing, forget_fit
+from bagwise.base._fitting import all_or_nothing, forget_fit, remember_bags
 from bagwise.base._tags import BagTags
 from bagwise.base._validation import validate_bags
 from bagwise.solvers import Certificate
@@ -51,6 +51,7 @@ class BagEstimator(BaseEstimator):
             bags = validate_bags(self, X, reset=True)
             task, known = self._encode(bags, y, sample_weight)
             learned = {**known, **self._learn(*task)}
+            remember_bags(self, bags)
             ended = learned.get("result_", Certificate.nothing())
             learned["result_"] = replace(ended, solve_time=perf_counter() - started)
             for name, value in learned.items():

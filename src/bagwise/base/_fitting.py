@@ -2,6 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bagwise._arrays import Booleans
+from bagwise.bags import Bags, bag_digests
 
 
 @contextmanager
@@ -25,3 +31,14 @@ def forget_fit(estimator: object) -> None:
 def _is_fitted(name: str) -> bool:
     """Tell whether an attribute of this name is one that ``fit`` sets."""
     return name.endswith("_") and not name.startswith("_")
+
+
+def remember_bags(estimator: Any, bags: Bags) -> None:
+    """Let an estimator know the bags again that it is fitted to: 8 bytes for each."""
+    estimator._bag_digests = np.unique(bag_digests(bags))
+
+
+def remembered_bags(estimator: Any, bags: Bags) -> Booleans | None:
+    """Return which bags an estimator was fitted to, or None if it cannot tell."""
+    known = getattr(estimator, "_bag_digests", None)
+    return None if known is None else np.isin(bag_digests(bags), known)

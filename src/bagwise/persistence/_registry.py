@@ -61,6 +61,11 @@ _INPUT: dict[str, Field] = {
     "n_features_in_": Number(kinds="i", ge=1, size="n_features"),
     "feature_names_in_": Optional(Strings("n_features")),
 }
+#: The same of our own estimators, which know again the bags that they were fitted to.
+_BAG_INPUT: dict[str, Field] = {
+    **_INPUT,
+    "_bag_digests": Optional(Array(kinds="u", shape=("n_digests",), itemsizes=(8,))),
+}
 _CLASSES: dict[str, Field] = {"classes_": Labels("n_classes"), "multilabel_": Flag()}
 
 
@@ -89,7 +94,7 @@ _EXPANSION: dict[str, Field] = {
 def _kernel_machine(support_size: str = "n_support") -> dict[str, Field]:
     """Return the state of `KernelMachine`; what ``support_`` counts is up to the subclass."""
     return {
-        **_INPUT,
+        **_BAG_INPUT,
         **_CLASSES,
         **_EXPANSION,
         "support_": Optional(Array(kinds="i", shape=(support_size,), itemsizes=(8,), ge=0)),
@@ -167,7 +172,7 @@ def _check_graph_machine(state: Mapping[str, Any], at: Scope) -> None:
 
 #: `MILES`: weights of instances that bags are compared with.
 _MILES: dict[str, Field] = {
-    **_INPUT,
+    **_BAG_INPUT,
     **_CLASSES,
     "prototypes_": Matrix("n_prototypes", "n_features"),
     "support_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
@@ -180,7 +185,7 @@ _MILES: dict[str, Field] = {
 
 #: Which training bags are where, and how the fit ended.
 _CLUSTERER: dict[str, Field] = {
-    **_INPUT,
+    **_BAG_INPUT,
     "labels_": Array(kinds="i", shape=("n_bags",), itemsizes=(8,), ge=0),
     "result_": CertificateField(),
 }
@@ -257,7 +262,7 @@ def _check_m3ic(state: Mapping[str, Any], at: Scope) -> None:
 
 #: `SparseMI` and `RandomSetSVM`: an expansion in few vectors.
 _EXPANSION_MACHINE: dict[str, Field] = {
-    **_INPUT,
+    **_BAG_INPUT,
     **_CLASSES,
     "expansion_vectors_": Array(shape=("n_vectors", "n_features")),
     "coef_": Array(shape=("n_outputs", "n_vectors"), itemsizes=(8,)),
@@ -343,7 +348,7 @@ REGISTRY: Mapping[str, Entry] = dict(
         _entry("bagwise.cluster.CPM3C", _CPM3C, check=_check_clusters),
         _entry(
             "bagwise.preprocessing.InstanceTransformer",
-            {**_INPUT, "transformer_": Nested()},
+            {**_BAG_INPUT, "transformer_": Nested()},
             params={"transformer": Nested()},
         ),
         _entry(

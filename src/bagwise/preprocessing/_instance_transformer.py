@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import HasMethods
 from bagwise.bags import Bags
-from bagwise.base import Same, all_or_nothing, as_bags, holds_bags, shared_by, validate_bags
+from bagwise.base import (
+    Same,
+    all_or_nothing,
+    as_bags,
+    holds_bags,
+    remember_bags,
+    shared_by,
+    validate_bags,
+)
 
 
 def _transformer_has(method: str) -> Any:
@@ -102,6 +110,7 @@ class InstanceTransformer(
                 self.transformer_ = fit()
             else:
                 self.transformer_ = share.of_selection(name, fit)
+            remember_bags(self, bags)
         return self
 
     def transform(self, X: Any) -> Any:
