@@ -224,10 +224,9 @@ def _table(names: Sequence[str], done: Sequence[_Contender]) -> "Table":
 
 
 def _cells(card: "MethodCard") -> list[str]:
-    low, high = card.interval
     key = "-" if card.key_success is None else f"{card.key_success:.1%}"
     seconds = "-" if card.fit_seconds is None else f"{card.fit_seconds:.3f}"
-    accuracy = f"{card.accuracy:.1%} ({100 * low:.1f} to {100 * high:.1f})"
+    accuracy = f"{card.accuracy:.1%} ({card.interval_text})"
     return [card.name, accuracy, key, seconds, _certificate_text(card)]
 
 
@@ -250,10 +249,9 @@ def _baseline(data: "BagDataset") -> float:
 
 
 def _summary(card: "MethodCard", path: Path, size: int) -> str:
-    low, high = card.interval
     return (
         f"{card.name} gives the right label to {card.accuracy:.1%} of {card.n_bags} unseen bags "
-        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %).\n"
+        f"(95 % interval {card.interval_text} %).\n"
         f"In {card.n_found} of {card.n_key_bags} bags that hold a {TARGET} it finds one.\n"
         f"Report: {path} ({size / 1000:.0f} kB). Open it in a browser: {path.resolve().as_uri()}"
     )
@@ -265,7 +263,7 @@ def _as_json(contender: _Contender) -> dict[str, Any]:
         "name": card.name,
         "parameters": contender.parameters,
         "accuracy": card.accuracy,
-        "interval": list(card.interval),
+        "interval": None if card.interval is None else list(card.interval),
         "key_success": card.key_success,
         "cv_accuracy": card.cv_accuracy,
         "fit_seconds": card.fit_seconds,

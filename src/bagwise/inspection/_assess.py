@@ -8,6 +8,7 @@ import numpy as np
 
 from bagwise._arrays import Booleans, Integers
 from bagwise.bags import Bags, segment_argmax
+from bagwise.inspection._learned_from import learned_from
 from bagwise.metrics import key_instance_success_rate
 from bagwise.solvers import Certificate
 
@@ -62,6 +63,8 @@ class MethodCard:
         Time of the fit, and the accuracy in cross-validation inside the training bags.
     certificate : Certificate or None
         How the fit ended.
+    n_seen, n_right_seen : int
+        Bags that the method learned from, as far as it can tell, and those labelled right.
     """
 
     name: str
@@ -73,6 +76,8 @@ class MethodCard:
     fit_seconds: float | None = None
     cv_accuracy: float | None = None
     certificate: Certificate | None = None
+    n_seen: int = 0
+    n_right_seen: int = 0
 
     @property
     def accuracy(self) -> float:
@@ -80,9 +85,16 @@ class MethodCard:
         return self.n_right / self.n_bags
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson 95 % interval of the accuracy."""
-        return wilson_interval(self.n_right, self.n_bags)
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson 95 % interval of the accuracy; None if the method learned from some bags."""
+        return None if self.n_seen else wilson_interval(self.n_right, self.n_bags)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in words, or of how many bags the method learned from."""
+        if self.interval is None:
+            return f"learned from {'all' if self.n_seen == self.n_bags else self.n_seen} of them"
+        return "{:.1f} to {:.1f}".format(*(100 * end for end in self.interval))
 
     @property
     def key_success(self) -> float | None:
@@ -121,13 +133,14 @@ def assess(
     parameters, fit_seconds, cv_accuracy
         Kept as they are; see `MethodCard`.
     """
-    labels = np.asarray(y)
+    right = estimator.predict(bags) == np.asarray(y)
+    seen = learned_from(estimator, bags)
     found = n_key_bags = None
     if is_key is not None and key_places(estimator, bags) is not None:
         found, n_key_bags = count_found(estimator, bags, check_is_key(is_key, bags))
     return MethodCard(
         name=type(estimator).__name__ if name is None else name,
-        n_right=int((estimator.predict(bags) == labels).sum()),
+        n_right=int(right.sum()),
         n_bags=len(bags),
         n_found=found,
         n_key_bags=n_key_bags,
@@ -135,6 +148,8 @@ def assess(
         fit_seconds=fit_seconds,
         cv_accuracy=cv_accuracy,
         certificate=getattr(estimator, "result_", None),
+        n_seen=0 if seen is None else int(seen.sum()),
+        n_right_seen=0 if seen is None else int(right[seen].sum()),
     )
 
 

@@ -44,7 +44,8 @@ def report(
 ) -> str:
     """Return a self-contained HTML page on what a fitted classifier does with bags.
 
-    The page says how often the classifier is right, with an interval and the baseline; shows the
+    The page says how often the classifier is right, with an interval (unless these are the bags
+    that it learned from, which it says then) and the baseline; shows the
     bags, what stands for their instances, the score of each and the key instance; the
     distributions of scores and margins; how the fits ended; and how to get the same again. It has
     no external address, works offline, in light and dark, and on paper. All names are escaped.

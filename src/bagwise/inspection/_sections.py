@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from bagwise.inspection import _svg
-from bagwise.inspection._assess import MethodCard
+from bagwise.inspection._assess import MethodCard, wilson_interval
 from bagwise.inspection._tables import method_table, percent
 from bagwise.inspection._verdicts import Verdicts
 
@@ -123,17 +123,36 @@ def legend(verdicts: Verdicts, *, has_truth: bool) -> str:
 
 
 def _judged_lead(card: MethodCard, verdicts: Verdicts, task: str, bags_name: str) -> str:
-    low, high = card.interval
     label, share = verdicts.majority
+    interval = "" if card.interval is None else f" ({_interval_text(card.interval)})"
     text = (
         f"{_learned(card.name, task)} the right label to <strong>"
-        f"{percent(card.accuracy)} of {card.n_bags:,} {escape(bags_name)}</strong> "
-        f"(95\u202f% interval {100 * low:.1f} to {percent(high)}); always answering "
+        f"{percent(card.accuracy)} of {card.n_bags:,} {escape(bags_name)}</strong>{interval}; "
+        "always answering "
         f"“{escape(label)}” would give {percent(share)}."
     )
+    text += _seen_sentence(card.n_seen, card.n_bags)
+    if 0 < card.n_seen < card.n_bags:
+        n_right, n_new = card.n_right - card.n_right_seen, card.n_bags - card.n_seen
+        text += (
+            f" Of the {n_new:,} others it labels {percent(n_right / n_new)} right "
+            f"({_interval_text(wilson_interval(n_right, n_new))})."
+        )
     if card.n_found is not None and card.n_key_bags:
         text += _found_sentence(card.n_found, card.n_key_bags)
     return text
+
+
+def _interval_text(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"95\u202f% interval {100 * low:.1f} to {percent(high)}"
+
+
+def _seen_sentence(n_seen: int, n_bags: int) -> str:
+    if not n_seen:
+        return ""
+    which = "These are the bags" if n_seen == n_bags else f"{n_seen:,} of these are bags"
+    return f" <strong>{which} it learned from</strong>: expect less on others."
 
 
 def _open_lead(
@@ -163,6 +182,7 @@ def _open_lead(
             f" Its average precision is <strong>{percent(verdicts.average_precision)}</strong>; "
             "100\u202f% means that in every bag all true labels score above all others."
         )
+        text += _seen_sentence(verdicts.n_seen, n_bags)
     if found is not None and found[1]:
         text += _found_sentence(*found)
     return text
@@ -184,14 +204,10 @@ def _found_sentence(n_found: int, n_key_bags: int) -> str:
 
 
 def _judged_tiles(card: MethodCard, verdicts: Verdicts) -> str:
-    low, high = card.interval
     label, share = verdicts.majority
+    note = card.interval_text if card.interval is None else _interval_text(card.interval)
     tiles = [
-        (
-            "accuracy",
-            percent(card.accuracy),
-            f"95\u202f% interval {100 * low:.1f} to {percent(high)}",
-        ),
+        ("accuracy", percent(card.accuracy), note),
         ("baseline", percent(share), f"always “{escape(label)}”"),
     ]
     if card.n_found is not None and card.n_key_bags:

@@ -115,14 +115,19 @@ def margin_histogram(margins: Floats) -> str:
     return _svg(parts, summary)
 
 
-def interval_bar(value: float, low: float, high: float, baseline: float) -> str:
-    """Draw a share on the range from 0 to 1 with its interval and a tick at the baseline."""
+def interval_bar(value: float, interval: tuple[float, float] | None, baseline: float) -> str:
+    """Draw a share on the range from 0 to 1 with its interval, if any, and the baseline."""
     x = _Scale(0.0, 1.0, 3, 137)
+    words, span = f"{value:.3f}", ""
+    if interval is not None:
+        low, high = interval
+        words += f", interval {low:.3f} to {high:.3f}"
+        span = _line(x(low), x(high), 9, 9, "range")
     return (
         '<svg class="interval" viewBox="0 0 140 18" width="140" height="18" role="img" '
-        f'aria-label="{value:.3f}, interval {low:.3f} to {high:.3f}">'
+        f'aria-label="{words}">'
         f"{_line(x(0), x(1), 9, 9, 'track')}{_line(x(baseline), x(baseline), 2, 16, 'base')}"
-        f'{_line(x(low), x(high), 9, 9, "range")}<circle cx="{x(value):.1f}" cy="9" r="4"/></svg>'
+        f'{span}<circle cx="{x(value):.1f}" cy="9" r="4"/></svg>'
     )
 
 

@@ -24,15 +24,14 @@ def method_table(cards: Sequence[MethodCard], featured: str, baseline: float) ->
     """Return one row for each method: how well it does and how long it took."""
     rows = []
     for card in cards:
-        low, high = card.interval
         key = "–" if card.key_success is None else percent(card.key_success)
         cv = "–" if card.cv_accuracy is None else percent(card.cv_accuracy)
         seconds = "–" if card.fit_seconds is None else f"{card.fit_seconds:.3f}"
         rows.append(
             f"<tr{_mark(card.name, featured)}><th scope='row'>{escape(card.name)}"
             f"<small>{escape(card.parameters)}</small></th>"
-            f"<td class='wide'>{interval_bar(card.accuracy, low, high, baseline)}</td>"
-            f"<td>{percent(card.accuracy)}<small>{100 * low:.1f} to {100 * high:.1f}</small></td>"
+            f"<td class='wide'>{interval_bar(card.accuracy, card.interval, baseline)}</td>"
+            f"<td>{percent(card.accuracy)}<small>{card.interval_text}</small></td>"
             f"<td>{key}</td><td>{cv}</td><td>{seconds}</td></tr>"
         )
     return _table(

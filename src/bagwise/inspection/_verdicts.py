@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.bags import Bags
 from bagwise.inspection._assess import key_places
+from bagwise.inspection._learned_from import learned_from
 from bagwise.metrics import average_precision
 
 
@@ -40,6 +41,8 @@ class Verdicts:
         With label lists, the code of the label with the highest score.
     average_precision : float or None
         With label lists that are known, how well the labels are ranked.
+    n_seen : int
+        How many of the bags the method learned from, as far as it can tell.
     """
 
     label_names: tuple[str, ...]
@@ -51,6 +54,7 @@ class Verdicts:
     instance_scores: Floats | None
     top: Integers | None = None
     average_precision: float | None = None
+    n_seen: int = 0
 
     @property
     def has_lists(self) -> bool:
@@ -119,7 +123,7 @@ def judge(
     if keys is not None:
         inside = np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)
     if has_lists:
-        top = outputs.argmax(axis=1)
+        top, seen = outputs.argmax(axis=1), learned_from(estimator, bags)
         scores = _of_column(outputs, top)
         return Verdicts(
             names,
@@ -131,6 +135,7 @@ def judge(
             None if inside is None else _of_column(inside, np.repeat(top, bags.sizes)),
             top,
             None if truth is None or not truth.any() else average_precision(truth, outputs),
+            0 if seen is None else int(seen.sum()),
         )
     if outputs.ndim == 1:
         predicted = (outputs > 0).astype(np.int64)
