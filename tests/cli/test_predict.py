@@ -11,6 +11,7 @@ from bagwise.svm import SIL
 from cli.tables import csv_rows
 
 DIGITS = "digits --read n_bags=20"
+LEARNED_FROM = "These are the bags it learned from"
 MOLECULES = "molecules.csv --bag molecule --label active"
 
 
@@ -34,7 +35,8 @@ def test_two_classes(digits_model, bagwise):
     assert [int(row["predicted"]) for row in rows] == model.predict(digits_model.bags).tolist()
     scores = [float(row["score"]) for row in rows]
     assert scores == model.decision_function(digits_model.bags).tolist()
-    assert err == f"Accuracy: {model.score(digits_model.bags, digits_model.y):.1%} of 20 bags\n"
+    accuracy = f"{model.score(digits_model.bags, digits_model.y):.1%} of 20 bags"
+    assert err == f"Accuracy: {accuracy}. {LEARNED_FROM}: expect less on others.\n"
 
 
 def test_three_classes_and_a_file(workshop, bagwise):
@@ -58,11 +60,43 @@ def test_json(digits_model, workshop, bagwise):
     assert code == 0
     assert set(answer) == {
         *("schema", "command", "model", "data", "classes", "accuracy", "metric", "bags", "output"),
+        "learned_from",
     }
     assert answer["classes"] == [0, 1]
     assert answer["output"] == "p.csv"
     rows = csv_rows((workshop / "p.csv").read_text())
     assert [bag["score"] for bag in answer["bags"]] == [float(row["score"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("data", "n_seen", "said"),
+    [
+        ("known.bags", 20, f". {LEARNED_FROM}: expect less on others."),
+        ("both.bags", 20, ". 20 of these are bags it learned from: expect less on others."),
+        ("new.bags", 0, ""),
+    ],
+)
+@pytest.mark.parametrize("scale", ["--scale", "--no-scale"])
+def test_bags_it_learned_from(workshop, bagwise, data, n_seen, said, scale):
+    bags = load_digit_bags(30).bags
+    bags[5:25].write("known.bags")
+    bags.write("both.bags")
+    bags[25:].write("new.bags")
+    assert bagwise(f"fit known.bags -m SIL -o d.model {scale}")[0] == 0
+    _, out, err = bagwise(f"predict d.model {data} --json")
+    assert json.loads(out)["learned_from"] == n_seen
+    assert err.rstrip("\n").endswith(f" bags{said}")
+
+
+def test_a_model_that_cannot_tell(digits_model, workshop, bagwise):
+    model = library.load("d.model")
+    del model._bag_digests
+    library.save(model, "d.model")
+    _, out, err = bagwise(f"predict d.model {DIGITS} --json")
+    assert json.loads(out)["learned_from"] is None
+    assert err.endswith(" of 20 bags\n")
+    assert bagwise(f"explain d.model {DIGITS} --report r.html")[0] == 0
+    assert "does not tell which bags" in (workshop / "r.html").read_text()
 
 
 def test_label_lists(workshop, bagwise):

@@ -79,7 +79,9 @@ def test_curve_of_short_history_is_empty():
 
 
 def test_interval_bar():
-    bar = ET.fromstring(_svg.interval_bar(0.5, 0.25, 1.0, 0.0))
+    bar = ET.fromstring(_svg.interval_bar(0.5, (0.25, 1.0), 0.0))
     line = next(item for item in bar if item.get("class") == "range")
     assert [float(line.get(name)) for name in ("x1", "x2")] == [36.5, 137.0]
     assert float(bar.find("circle").get("cx")) == 70.0
+    without = ET.fromstring(_svg.interval_bar(0.5, None, 0.0))
+    assert [item.get("class") for item in without] == ["track", "base", None]

@@ -3,7 +3,7 @@
 The object that ``--json`` prints::
 
     {"schema": 1, "command": "explain", "model": {"name": str, "path": str}, "data": DATA,
-     "accuracy": or null, "metric": or null, as for ``predict``,
+     "accuracy": or null, "metric": or null, "learned_from": or null, as for ``predict``,
      "key_success": share of the bags with a true key instance in which one is found (with two
                     classes: has the highest score for the second), or null,
      "bags": [{"bag": str, "predicted": label, "score": of the bag,
@@ -25,8 +25,8 @@ from bagwise.cli._data import DataRequest, LoadedData, load_data
 from bagwise.cli._files import REPORT, check_target
 from bagwise.cli._models import FittedModel, check_width, load_model
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
-from bagwise.cli._predict import label_texts, quality
-from bagwise.cli._words import align, count, printable
+from bagwise.cli._predict import label_texts, quality, tell_quality
+from bagwise.cli._words import align, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from bagwise._arrays import Floats, Integers
 
 _SEEN = (
-    "Model files do not tell which bags a model learned from: if it was these, expect less on "
-    "others."
+    "This model file does not tell which bags the model learned from: if it was these, expect less "
+    "on others."
 )
 
 
@@ -97,13 +97,12 @@ def run_explain(
         stories = list(_stories(model, data, predicted, scores, keys, inside, labels, top))
     metric, value = quality(model, data, predicted, scores)
     found = _key_success(model, data)
-    if value is not None:
-        output.note(f"{metric}: {value:.1%} of {count(len(data.bags), 'bag')}".capitalize())
+    n_seen = tell_quality(output, model, data, metric, value)
     if found is not None:
         output.note(f"Key instance found in {found[0]:,} of the {found[1]:,} bags that hold one")
     written = None
     if report is not None:
-        written = _write_report(output, report, model, path, data, request, labels)
+        written = _write_report(output, report, model, path, data, request, labels, n_seen)
     text = _as_text(model, data, stories)
     output.result(
         text,
@@ -113,6 +112,7 @@ def run_explain(
             "data": data.as_json(),
             "accuracy": value,
             "metric": metric,
+            "learned_from": n_seen,
             "key_success": None if found is None else found[0] / found[1],
             "bags": [_as_json(data, story) for story in stories],
             "report": None if written is None else {"path": str(report), "bytes": written},
@@ -224,10 +224,12 @@ def _write_report(
     data: LoadedData,
     request: DataRequest,
     labels: list[str],
+    n_seen: int | None,
 ) -> int:
     from bagwise.inspection import write_report
 
     command = ["bagwise", "explain", str(path), *request.arguments(), "--report", str(report)]
+    told = data.y is None or n_seen is not None
     if not model.multilabel_:
         labels = [data.label_name(label) or str(label) for label in json_value(model.classes_)]
     with bad_input(code="data", where=request.data), output.busy("Writing the report"):
@@ -241,7 +243,7 @@ def _write_report(
             render=data.render,
             title=f"{model.name} on {data.name}",
             label_names=labels,
-            description=data.description if data.y is None else f"{data.description} {_SEEN}",
+            description=data.description if told else f"{data.description} {_SEEN}",
             facts={"Command": shlex.join(command)},
         )
     output.note(f"Report: {report} ({size / 1000:,.0f} kB), {report.resolve().as_uri()}")

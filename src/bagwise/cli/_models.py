@@ -159,6 +159,8 @@ class FittedModel:
             return False
         if name in ("classes_", "multilabel_", "result_"):
             return getattr(self.last, name)
+        if name in ("steps", "_bag_digests"):
+            return getattr(self.estimator, name)
         msg = f"{type(self).__name__} has no attribute {name!r}"
         raise AttributeError(msg)
 

@@ -8,6 +8,7 @@ is the number of a cluster, and there is a score for each. The object that ``--j
      "classes": [label, ...], "accuracy": or null if the labels are not known,
      "metric": "accuracy", "average precision" (label lists), "clustering accuracy" (clusters
                and classes matched for the best on these bags) or null,
+     "learned_from": how many of the bags the model learned from, or null if it cannot tell,
      "bags": [{"bag": str, "predicted": label or [label, ...],
                "score": float, or {"CLASS": float, ...}}],
      "output": path or null}
@@ -72,8 +73,7 @@ def run_predict(
         ),
     )
     metric, value = quality(model, data, predicted, scores)
-    if value is not None:
-        output.note(f"{metric}: {value:.1%} of {count(len(names), 'bag')}".capitalize())
+    n_seen = tell_quality(output, model, data, metric, value)
     hand_over(
         output,
         target,
@@ -85,6 +85,7 @@ def run_predict(
             "classes": labels if model.multilabel_ else json_value(model.classes_),
             "accuracy": value,
             "metric": metric,
+            "learned_from": n_seen,
             "bags": [
                 {
                     "bag": name,
@@ -125,6 +126,23 @@ def quality(
     if model.multilabel_:
         return "average precision", float(average_precision(y, scores))
     return "accuracy", float((predicted == model.own_labels(y)).mean())
+
+
+def tell_quality(
+    output: Output, model: FittedModel, data: LoadedData, metric: str | None, value: float | None
+) -> int | None:
+    """Say how well known labels are predicted; return how many bags the model learned from."""
+    from bagwise.inspection import learned_from
+
+    seen = learned_from(model, data.bags)
+    n_bags, n_seen = len(data.bags), None if seen is None else int(seen.sum())
+    if value is not None:
+        text = f"{metric}: {value:.1%} of {count(n_bags, 'bag')}".capitalize()
+        if n_seen and not model.is_clusterer:
+            which = "These are the bags" if n_seen == n_bags else f"{n_seen:,} of these are bags"
+            text += f". {which} it learned from: expect less on others."
+        output.note(text)
+    return n_seen
 
 
 def _answer(model: FittedModel, row: Any, labels: list[str]) -> Any:

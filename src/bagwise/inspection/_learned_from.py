@@ -3,11 +3,10 @@
 from typing import Any
 
 from bagwise._arrays import Booleans
-from bagwise.bags import Bags
-from bagwise.base import remembered_bags
+from bagwise.base import as_bags, remembered_bags
 
 
-def learned_from(estimator: Any, bags: Bags) -> Booleans | None:
+def learned_from(estimator: Any, bags: Any) -> Booleans | None:
     """Return which bags an estimator learned from; what it does with these says little of others.
 
     A bag is known again by its instances in single precision, in whatever order. Its label does
@@ -17,7 +16,7 @@ def learned_from(estimator: Any, bags: Bags) -> Booleans | None:
     ----------
     estimator : object
         A fitted estimator of bagwise, a pipeline with one in it, or a search over these.
-    bags : Bags
+    bags : Bags, sequence of matrices or 3-D array
         The bags.
 
     Returns
@@ -37,7 +36,7 @@ def learned_from(estimator: Any, bags: Bags) -> Booleans | None:
     """
     estimator = getattr(estimator, "best_estimator_", estimator)
     for _, step in getattr(estimator, "steps", [("", estimator)]):
-        if (known := remembered_bags(step, bags)) is not None:
+        if (known := remembered_bags(step, as_bags(bags))) is not None:
             return known
         if not hasattr(step, "transform"):
             break
