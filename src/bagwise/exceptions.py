@@ -3,10 +3,12 @@
 __all__ = [
     "BagFileError",
     "BagwiseError",
+    "ConstantModelWarning",
     "DatasetUnavailableError",
     "InvalidBagsError",
     "MemoryLimitError",
     "ModelFileError",
+    "PositiveClassWarning",
     "SolverError",
 ]
 
@@ -37,3 +39,11 @@ class MemoryLimitError(BagwiseError, MemoryError):
 
 class SolverError(BagwiseError, RuntimeError):
     """An optimisation problem has no solution, or its solver broke down."""
+
+
+class PositiveClassWarning(UserWarning):
+    """Which of two classes is the positive one was not said, and their names do not tell."""
+
+
+class ConstantModelWarning(UserWarning):
+    """All bags that a classifier learned from get the same prediction."""

@@ -41,6 +41,12 @@ def are_other_names(learned, given):
     return all(isinstance(label, str) for label in both) and set(learned) != set(given)
 
 
+def learn(bags, labels):
+    """Return a model of bags that have the two labels in turn, the second the positive one."""
+    model = SIL(kernel="linear", pos_label=labels[1])
+    return model.fit(bags, labels[np.arange(N_BAGS) % 2])
+
+
 def label(bags, labels):
     return Bags(bags.instances, bags.offsets, labels=labels)
 
@@ -48,7 +54,7 @@ def label(bags, labels):
 @pytest.mark.parametrize("learned", WRITTEN)
 @pytest.mark.parametrize("given", [kind for kind in WRITTEN if kind != "objects"])
 def test_accuracy(workshop, bagwise, bags, y, learned, given):
-    model = SIL(kernel="linear").fit(bags, WRITTEN[learned][np.arange(N_BAGS) % 2])
+    model = learn(bags, WRITTEN[learned])
     library.save(model, "m.model")
     label(bags, WRITTEN[given][y]).write("d.bags")
     codes = (model.decision_function(bags) > 0).astype(int)
@@ -71,7 +77,7 @@ def test_accuracy(workshop, bagwise, bags, y, learned, given):
     [("integers", "text"), ("objects", "integers"), ("text", "decimals"), ("decimals", "text")],
 )
 def test_report(workshop, bagwise, bags, y, learned, given):
-    library.save(SIL(kernel="linear").fit(bags, WRITTEN[learned][np.arange(N_BAGS) % 2]), "m.model")
+    library.save(learn(bags, WRITTEN[learned]), "m.model")
     label(bags, WRITTEN[given][y]).write("d.bags")
     code, _, err = bagwise("explain m.model d.bags --report r.html")
     assert code == 0, err
@@ -97,6 +103,6 @@ def test_column_that_is_text_because_of_one_label(workshop, bagwise, refused):
 @pytest.mark.parametrize("learned", [np.array([False, True]), np.array(["False", "True"])])
 @pytest.mark.parametrize("given", [np.array([False, True]), np.array(["False", "True"])])
 def test_truth_values(workshop, bagwise, bags, y, learned, given):
-    library.save(SIL(kernel="linear").fit(bags, learned[np.arange(N_BAGS) % 2]), "m.model")
+    library.save(learn(bags, learned), "m.model")
     label(bags, given[y]).write("d.bags")
     assert json.loads(bagwise("predict m.model d.bags --json")[1])["accuracy"] == 0.75

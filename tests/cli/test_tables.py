@@ -74,7 +74,7 @@ def inner(pipeline, bags):
 def test_predict(run, n_classes):
     bags = make_bags(n_classes)
     bags.write("d.bags")
-    model = SIL(C=0.1).fit(bags, bags.labels)
+    model = SIL(C=0.1, pos_label="bee" if n_classes == 2 else None).fit(bags, bags.labels)
     library.save(model, "m.model")
     text, answer, notes = run("predict m.model d.bags")
     predicted, scores = model.predict(bags), model.decision_function(bags)
@@ -121,11 +121,14 @@ def test_predict_label_lists(run, bagwise):
 # --------------------------------------------------------------------------------------- explain
 
 
-@pytest.mark.parametrize(("cls", "n_classes"), [(SIL, 2), (SIL, 3), (MIKernelSVM, 2)])
-def test_explain(run, cls, n_classes):
+@pytest.mark.parametrize(
+    ("cls", "positive", "n_classes"),
+    [(SIL, {"pos_label": "bee"}, 2), (SIL, {}, 3), (MIKernelSVM, {}, 2)],
+)
+def test_explain(run, cls, positive, n_classes):
     bags = make_bags(n_classes)
     bags.write("d.bags")
-    model = cls(C=0.1).fit(bags, bags.labels)
+    model = cls(C=0.1, **positive).fit(bags, bags.labels)
     library.save(model, "m.model")
     text, answer, _ = run("explain m.model d.bags --top 1")
     predicted, keys = model.predict(bags), model.key_instances(bags)
@@ -264,7 +267,7 @@ def test_fit_validated(run):
     folds = StratifiedKFold(4, shuffle=True, random_state=SEED)
     means = {
         (C, gamma): cross_val_score(
-            scaled(SIL(C=C, gamma=gamma)), bags, bags.labels, cv=folds
+            scaled(SIL(C=C, gamma=gamma, pos_label="bee")), bags, bags.labels, cv=folds
         ).mean()
         for C in (0.01, 1)
         for gamma in (0.1, 5)

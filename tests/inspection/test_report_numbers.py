@@ -356,7 +356,11 @@ def test_key_instances_count_towards_the_second_class(model):
 # ------------------------------------------------------------------------------ fitted estimators
 
 
-@pytest.mark.parametrize("model", [SIL(C=10), MIKernelSVM(C=10)], ids=["SIL", "MIKernelSVM"])
+@pytest.mark.parametrize(
+    "model",
+    [SIL(C=10, pos_label="a three"), MIKernelSVM(C=10)],
+    ids=lambda model: type(model).__name__,
+)
 def test_fitted_estimator(model):
     train, test = (load_digit_bags(30, images=part) for part in ("train", "test"))
     words = np.array(["nothing", "a three"])

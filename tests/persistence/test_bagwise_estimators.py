@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -36,6 +37,8 @@ TARGETS = {
     "two labels": np.arange(48).reshape(24, 2) % 5 % 2,
     "a label that no bag has": np.eye(3, dtype=int)[np.arange(24) % 2],
 }
+#: The positive class where it does not go without saying.
+POSITIVE = {"int": 4, "str": "no", "object": "no"}
 ESTIMATORS = {
     "SIL": SIL(),
     "SIL linear": SIL(kernel="linear", gamma=1),
@@ -71,7 +74,10 @@ def plain(estimator):
 @pytest.mark.parametrize("form", FORMS)
 def test_kernel_machines(tmp_path, name, target, form):
     bags = make_bags(form)
-    model = type(ESTIMATORS[name])(**ESTIMATORS[name].get_params()).fit(bags, TARGETS[target])
+    model = clone(ESTIMATORS[name])
+    if target in POSITIVE and isinstance(model, SIL):
+        model.set_params(pos_label=POSITIVE[target])
+    model.fit(bags, TARGETS[target])
     loaded = round_trip(model, tmp_path)
     assert_same(plain(model), loaded)
     for method in DECISIONS:
@@ -104,7 +110,7 @@ def test_not_fitted(tmp_path, estimator):
 
 
 def test_callable_kernel_is_refused(tmp_path):
-    model = SIL(kernel=lambda a, b: a @ b.T).fit(make_bags("float64"), TARGETS["int"])
+    model = SIL(kernel=lambda a, b: a @ b.T).fit(make_bags("float64"), TARGETS["bool"])
     with pytest.raises(ModelFileError, match="SIL: kernel cannot be stored: a callable"):
         save(model, tmp_path / "model")
 

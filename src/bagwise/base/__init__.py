@@ -1,5 +1,6 @@
 """The estimator contract: input, labels, one-vs-rest, certificates, tags."""
 
+from bagwise.base._asymmetric import AsymmetricClassifier, is_conventional, place_of
 from bagwise.base._cache import Same
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
@@ -36,6 +37,7 @@ from bagwise.base._validation import as_bags, holds_bags, validate_bags
 __all__ = [
     "MAP_CONSTRAINTS",
     "SOLVER_PARAMETERS",
+    "AsymmetricClassifier",
     "BagClassifier",
     "BagClusterer",
     "BagEstimator",
@@ -57,8 +59,10 @@ __all__ = [
     "gamma_attribute",
     "get_bag_tags",
     "holds_bags",
+    "is_conventional",
     "make_features",
     "one_vs_rest",
+    "place_of",
     "problem_key",
     "remember_bags",
     "remembered_bags",

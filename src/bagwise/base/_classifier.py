@@ -148,11 +148,17 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             return super()._key_places(bags)
         scores = self._instance_outputs(bags)
         if not self.multilabel_:
-            if not self.__bagwise_tags__().max_rule:
+            if self.__bagwise_tags__().max_rule:
+                side = np.full((len(bags), 1), self._side)
+            else:
                 side = np.where(self._bag_outputs(bags) > 0, 1.0, -1.0)
-                scores = np.repeat(side, bags.sizes, axis=0) * scores
-            scores = scores[:, 0]
+            scores = (np.repeat(side, bags.sizes, axis=0) * scores)[:, 0]
         return segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
+
+    @property
+    def _side(self) -> float:
+        """Sign of the scores of the positive class."""
+        return 1.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -141,6 +141,14 @@ _PARAMETERS = {
         """Weights of the classes: what every bag of the class weighs. ``"balanced"`` gives all
         classes the same total, and with label lists the two sides of each label.""",
     ),
+    "pos_label": (
+        "label or None",
+        """The positive one of two classes, in which a few instances make the bag what it is. With
+        None it is the second one in sorted order; unless the labels are 0 and 1, -1 and 1 or
+        booleans, a warning says so. The order of ``classes_`` and the meaning of scores do not
+        depend on it: if the first class is positive, its bags have negative scores. With more
+        classes and with label lists it must be None.""",
+    ),
     "cache_size": (
         "float",
         """Megabytes for the kernel matrix. One that is larger is not formed: as many of its rows
@@ -207,6 +215,10 @@ _SUPPORT_BAGS = """Which training bags carry the decision function; bags of weig
 _ATTRIBUTES = {
     "classes_": ("ndarray of shape (n_classes,)", "The labels."),
     "multilabel_": ("bool", "Whether it was fitted on label lists."),
+    "pos_label_": (
+        "label or None",
+        "The positive one of two classes; None with more classes and with label lists.",
+    ),
     "labels_": ("ndarray of int of shape (n_bags,)", "Cluster of each training bag."),
     "instance_labels_": (
         "ndarray of int of shape (n_instances,)",

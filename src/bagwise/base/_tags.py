@@ -19,7 +19,10 @@ class BagTags:
         Whether instances get scores of their own.
     max_rule : bool
         Whether a bag's score is that of its best instance, so that this instance decides, however
-        the bag is classified.
+        the bag is classified. The best one has the highest score for the positive class.
+    asymmetric : bool
+        Of a classifier: whether it does not treat two classes alike, so that scores are not
+        simply negated if the labels are swapped. Then it has a parameter ``pos_label``.
     supervised_analogue : object or None
         The ordinary estimator that the method equals on bags of one instance.
     predicts_training_labels : bool
@@ -38,6 +41,7 @@ class BagTags:
     order_tolerance: float = 0.0
     instance_scores: bool = True
     max_rule: bool = False
+    asymmetric: bool = False
     supervised_analogue: Any = None
     predicts_training_labels: bool = True
     descends: bool = True

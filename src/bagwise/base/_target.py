@@ -1,6 +1,6 @@
 """Labels of any type, as the signs that binary problems are made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from bagwise._compat import check_target
 class Target:
     """What is to be learned: one column of signs per binary problem.
 
-    Two classes make one problem (the second class is positive), more classes one problem each,
-    one against the rest, and label lists one problem for each label.
+    Two classes make one problem (the second class is positive unless it is `turned`), more classes
+    one problem each, one against the rest, and label lists one problem for each label.
 
     Parameters
     ----------
@@ -28,11 +28,15 @@ class Target:
         +1.0 or -1.0.
     codes : ndarray of shape (n_bags,) or None
         Position of each bag's label among the classes; None for label lists.
+    side : float
+        What scores that suit the signs are multiplied by to be positive for the second of two
+        classes: -1.0 if the first one has the sign +1.0, else 1.0.
     """
 
     classes: NDArray[Any]
     signs: Floats
     codes: NDArray[np.intp] | None
+    side: float = 1.0
 
     @property
     def is_multilabel(self) -> bool:
@@ -47,7 +51,11 @@ class Target:
     def repeat(self, sizes: Integers) -> "Target":
         """Return the target of instances that inherit the labels of bags of these sizes."""
         codes = None if self.codes is None else np.repeat(self.codes, sizes)
-        return Target(self.classes, np.repeat(self.signs, sizes, axis=0), codes)
+        return replace(self, signs=np.repeat(self.signs, sizes, axis=0), codes=codes)
+
+    def turned(self) -> "Target":
+        """Return the target in which the other one of two classes is positive."""
+        return replace(self, signs=-self.signs, side=-self.side)
 
 
 def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:

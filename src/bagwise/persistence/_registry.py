@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bagwise.persistence._metric import Metric
-from bagwise.persistence._params import Nested, Nothing, Steps
+from bagwise.persistence._params import Nested, Nothing, Steps, Value
 from bagwise.persistence._schema import (
     Array,
     Field,
@@ -80,6 +80,22 @@ def _check_classes(state: Mapping[str, Any], at: Scope) -> None:
     at.child("classes_").bind("n_outputs", n_outputs)
 
 
+#: Of methods that do not treat two classes alike; earlier releases took the second one.
+_POSITIVE: dict[str, Field] = {"pos_label_": Optional(Value())}
+
+
+def _check_positive(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that the positive class is one of two, and named where there are two."""
+    classes, label = state["classes_"].tolist(), state.get("pos_label_")
+    if "pos_label_" not in state:
+        return
+    is_binary = len(classes) == 2 and not state["multilabel_"]
+    if not is_binary and label is not None:
+        at.child("pos_label_").fail("must be None where there are not two classes")
+    if is_binary and not any(type(label) is type(known) and label == known for known in classes):
+        at.child("pos_label_").fail("must be one of the two classes")
+
+
 #: The decision function of `KernelMachine`: which of these are there depends on the kernel.
 _EXPANSION: dict[str, Field] = {
     "support_vectors_": Optional(Matrix("n_support", "n_features")),
@@ -131,6 +147,12 @@ def _check_expansion(state: Mapping[str, Any], at: Scope, *, width: str = "n_fea
         return
     if "fourier_weights_" not in state:
         at.child("coef_").bind("n_weights", at.sizes[width])
+
+
+def _check_asymmetric_machine(state: Mapping[str, Any], at: Scope) -> None:
+    """Check a decision function, and which class is the positive one."""
+    _check_machine(state, at)
+    _check_positive(state, at)
 
 
 #: `StatisticKernelSVM` and `MinimaxKernelSVM`: an expansion in statistics of bags.
@@ -300,7 +322,11 @@ def _entry(path: str, state: Mapping[str, Field], **rest: Any) -> tuple[str, Ent
 REGISTRY: Mapping[str, Entry] = dict(
     [
         *(
-            _entry(f"bagwise.svm.{name}", _kernel_machine(), check=_check_machine)
+            _entry(
+                f"bagwise.svm.{name}",
+                {**_kernel_machine(), **_POSITIVE},
+                check=_check_asymmetric_machine,
+            )
             for name in (
                 "SIL",
                 "MISVM",
@@ -316,8 +342,12 @@ REGISTRY: Mapping[str, Entry] = dict(
         ),
         _entry(
             "bagwise.svm.STMIL",
-            {**_kernel_machine(), "threshold_": Array(shape=("n_outputs",), itemsizes=(8,))},
-            check=_check_machine,
+            {
+                **_kernel_machine(),
+                **_POSITIVE,
+                "threshold_": Array(shape=("n_outputs",), itemsizes=(8,)),
+            },
+            check=_check_asymmetric_machine,
         ),
         *(
             _entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)

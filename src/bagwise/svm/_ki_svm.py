@@ -61,7 +61,7 @@ class InsKISVM(KeyInstanceMachine):
     threshold : {"zero", "training"}
         The score above which a bag is positive. ``"zero"``, as in the paper, or the middle
         between the mean scores of the positive and of the negative training bags.
-    |class_weight|
+    |class_weight, pos_label|
     cache_size : float
         Megabytes that the kernel matrix between all training instances may take in double
         precision; a fit of more instances is refused. Working copies take up to twice as
@@ -78,7 +78,7 @@ class InsKISVM(KeyInstanceMachine):
 
     Attributes
     ----------
-    |classes_, multilabel_|
+    |classes_, multilabel_, pos_label_|
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that carry the decision function. Not with the linear kernel or a given kernel
         matrix.
@@ -169,6 +169,7 @@ class InsKISVM(KeyInstanceMachine):
         bias: Any = "auto",
         threshold: str = "zero",
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 1000.0,
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -185,6 +186,7 @@ class InsKISVM(KeyInstanceMachine):
         self.bias = bias
         self.threshold = threshold
         self.class_weight = class_weight
+        self.pos_label = pos_label
         self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
@@ -236,7 +238,7 @@ class BagKISVM(KeyInstanceMachine):
     threshold : {"zero", "training"}
         The score above which a bag is positive. ``"zero"``, as in the paper, or the middle
         between the mean scores of the positive and of the negative training bags.
-    |class_weight|
+    |class_weight, pos_label|
     cache_size : float
         Megabytes that the kernel matrix between all training instances and means of bags may take
         in double precision; a fit of more instances is refused. Working copies take up to
@@ -254,7 +256,7 @@ class BagKISVM(KeyInstanceMachine):
 
     Attributes
     ----------
-    |classes_, multilabel_|
+    |classes_, multilabel_, pos_label_|
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that carry the decision function. Not with the linear kernel or a given kernel
         matrix.
@@ -317,6 +319,7 @@ class BagKISVM(KeyInstanceMachine):
         bias: Any = "auto",
         threshold: str = "zero",
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 1000.0,
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -332,6 +335,7 @@ class BagKISVM(KeyInstanceMachine):
         self.bias = bias
         self.threshold = threshold
         self.class_weight = class_weight
+        self.pos_label = pos_label
         self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter

@@ -70,7 +70,7 @@ class MICA(MaxRuleMachine):
     n_init : int
         Number of starts: equal parts of the instances of a bag, then instances drawn at random. The
         end with the lowest objective is kept.
-    |class_weight|
+    |class_weight, pos_label|
     cache_size : float
         Megabytes for the kernel matrix. One that is larger is not formed, its columns are computed
         when they are needed.
@@ -83,7 +83,7 @@ class MICA(MaxRuleMachine):
 
     Attributes
     ----------
-    |classes_, multilabel_|
+    |classes_, multilabel_, pos_label_|
     support_vectors_ : ndarray or CSR array of shape (n_support, n_features)
         Instances that have a weight. Not with the linear kernel or a given kernel matrix.
     support_ : ndarray of int of shape (n_support,)
@@ -155,6 +155,7 @@ class MICA(MaxRuleMachine):
         coef0: float = 0.0,
         n_init: int = 1,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-4,
         max_iter: int = 80,
@@ -168,6 +169,7 @@ class MICA(MaxRuleMachine):
         self.coef0 = coef0
         self.n_init = n_init
         self.class_weight = class_weight
+        self.pos_label = pos_label
         self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
@@ -249,7 +251,7 @@ class MICA(MaxRuleMachine):
         return {**found, "scale_powers": {"C": -1}} if self.kernel == "linear" else found
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=1e-6, **self._invariances())
+        return BagTags(max_rule=True, asymmetric=True, order_tolerance=1e-6, **self._invariances())
 
 
 class _OneNormProblem(KeyInstanceProblem):

@@ -57,11 +57,11 @@ class MissSVM(MaxRuleMachine):
         with the lowest objective is kept.
     |class_weight|
         Unlike sample weights, they do not count in balanced ``unlabelled_cost`` and ``bag_cost``.
-    |cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
+    |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
     |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
     |feature_names_in_, result_: rounds, n_iter_: rounds|
 
@@ -123,6 +123,7 @@ class MissSVM(MaxRuleMachine):
         rank: int = 300,
         n_init: int = 1,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 50,
@@ -144,6 +145,7 @@ class MissSVM(MaxRuleMachine):
             random_state=random_state,
             n_jobs=n_jobs,
         )
+        self.pos_label = pos_label
         self.unlabelled_cost = unlabelled_cost
         self.bag_cost = bag_cost
         self.n_init = n_init
@@ -170,7 +172,7 @@ class MissSVM(MaxRuleMachine):
         )
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=1e-6, **self._invariances())
+        return BagTags(max_rule=True, asymmetric=True, order_tolerance=1e-6, **self._invariances())
 
 
 def _factor(cost: str | float, balanced: float) -> float:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import Certificate, RowOperator, SumRows, majorize_minimize, solve_grouped_svm
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
@@ -21,7 +21,7 @@ _TIE = 10.0  # times tol: differences of scores that mean nothing
 
 
 @documented
-class RegSVM(BagKernelMachine):
+class RegSVM(AsymmetricClassifier, BagKernelMachine):
     r"""Support vector machine on bags whose score must agree with that of their best instance.
 
     With the map :math:`\Phi` of the normalised set kernel (see `MIKernelSVM`),
@@ -63,7 +63,7 @@ class RegSVM(BagKernelMachine):
     n_init : int
         Number of starts with ``"feature_space"``: the problem without the half that is not convex,
         then instances drawn at random. The end with the lowest objective is kept.
-    |class_weight|
+    |class_weight, pos_label|
     |cache_size|
         The matrix of the rows in the Notes may take as much, and 1000 in any case.
     |tol: rounds|
@@ -74,7 +74,7 @@ class RegSVM(BagKernelMachine):
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
     |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_, n_features_in_|
     |feature_names_in_|
     result_ : Certificate
@@ -119,6 +119,7 @@ class RegSVM(BagKernelMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BagKernelMachine._parameter_constraints,
+        **AsymmetricClassifier._parameter_constraints,
         "consistency": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
     }
@@ -137,6 +138,7 @@ class RegSVM(BagKernelMachine):
         rank: int = 300,
         n_init: int = 1,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 200,
@@ -158,6 +160,7 @@ class RegSVM(BagKernelMachine):
             random_state=random_state,
             n_jobs=n_jobs,
         )
+        self.pos_label = pos_label
         self.consistency = consistency
         self.normalization = normalization
         self.n_init = n_init
@@ -225,6 +228,7 @@ class RegSVM(BagKernelMachine):
         # An instance of norm 1, as all are under the RBF kernel, is not changed by normalising it.
         keeps_kernel = self._averages or self.kernel == "rbf"
         return BagTags(
+            asymmetric=self.consistency != 0,
             order_tolerance=0.0 if self._averages else 1e-6,
             supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None,
             **self._invariances(),

@@ -47,14 +47,14 @@ class SBMIL(MaxRuleMachine):
     eta : float
         Share of positive ones among the instances of positive bags, 0 to 1. They are at least as
         many as there are positive bags. Worth tuning, in {0.1, 0.3, 0.5, 0.7, 0.9}.
-    |kernel, gamma, degree, coef0, approx, rank, class_weight, cache_size, tol|
+    |kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size, tol|
     max_iter : int
         Most iterations of the solver in each stage.
     |random_state: maps, n_jobs|
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
     |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
     |feature_names_in_|
     result_ : Certificate
@@ -115,6 +115,7 @@ class SBMIL(MaxRuleMachine):
         approx: str | None = None,
         rank: int = 300,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
@@ -136,6 +137,7 @@ class SBMIL(MaxRuleMachine):
             random_state=random_state,
             n_jobs=n_jobs,
         )
+        self.pos_label = pos_label
         self.eta = eta
 
     def _learn(
@@ -157,6 +159,7 @@ class SBMIL(MaxRuleMachine):
 
         return BagTags(
             max_rule=True,
+            asymmetric=True,
             order_tolerance=1e-5,
             supervised_analogue=SVC(tol=1e-8),
             **self._invariances(),

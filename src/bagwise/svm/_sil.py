@@ -30,13 +30,14 @@ class SIL(MaxRuleMachine):
 
     Parameters
     ----------
-    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, cache_size, tol, max_iter|
-    |random_state: maps, n_jobs|
+    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size, tol|
+    |max_iter, random_state: maps, n_jobs|
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_, coef_, fourier_weights_|
-    |fourier_offset_, intercept_, gamma_, n_features_in_, feature_names_in_, result_, n_iter_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_, coef_|
+    |fourier_weights_, fourier_offset_, intercept_, gamma_, n_features_in_|
+    |feature_names_in_, result_, n_iter_|
 
     See Also
     --------
@@ -65,6 +66,41 @@ class SIL(MaxRuleMachine):
     True
     """
 
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        class_weight: Any = None,
+        pos_label: Any = None,
+        cache_size: float = 200.0,
+        tol: float = 1e-6,
+        max_iter: int = 10_000_000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            approx=approx,
+            rank=rank,
+            class_weight=class_weight,
+            cache_size=cache_size,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.pos_label = pos_label
+
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
@@ -83,4 +119,9 @@ class SIL(MaxRuleMachine):
         return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, supervised_analogue=self._ordinary, **self._invariances())
+        return BagTags(
+            max_rule=True,
+            asymmetric=True,
+            supervised_analogue=self._ordinary,
+            **self._invariances(),
+        )

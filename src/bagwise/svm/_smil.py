@@ -1,10 +1,10 @@
 """sMIL: the mean of a positive bag lies as high as one positive instance puts it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import Target, documented
+from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._sides import Sides
@@ -12,7 +12,7 @@ from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule
 
 
 @documented
-class SMIL(KernelMachine):
+class SMIL(AsymmetricClassifier, KernelMachine):
     r"""Support vector machine for positive bags in which few instances are positive (sMIL).
 
     If one of the :math:`n_i` instances of a positive bag scores 1 and all others -1, their mean is
@@ -43,11 +43,11 @@ class SMIL(KernelMachine):
     |kernel, gamma, degree, coef0, approx, rank|
     |class_weight|
         Unlike sample weights, they do not count in :math:`N_-` and :math:`m_+`.
-    |cache_size, tol, max_iter, random_state: maps, n_jobs|
+    |pos_label, cache_size, tol, max_iter, random_state: maps, n_jobs|
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
     |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
     |feature_names_in_, result_, n_iter_|
 
@@ -86,6 +86,11 @@ class SMIL(KernelMachine):
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        **AsymmetricClassifier._parameter_constraints,
+    }
+
     def __init__(
         self,
         C: float = 1000.0,
@@ -97,6 +102,7 @@ class SMIL(KernelMachine):
         approx: str | None = None,
         rank: int = 300,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
@@ -118,6 +124,7 @@ class SMIL(KernelMachine):
             random_state=random_state,
             n_jobs=n_jobs,
         )
+        self.pos_label = pos_label
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
@@ -135,4 +142,7 @@ class SMIL(KernelMachine):
         return self._fitted(representation, self._solve_outputs(trainer, target, solve))
 
     def _bag_outputs(self, bags: Bags) -> Floats:
-        return mean_rule(self._instance_outputs(bags), bags.offsets)
+        return self._side * mean_rule(self._side * self._instance_outputs(bags), bags.offsets)
+
+    def __bagwise_tags__(self) -> BagTags:
+        return BagTags(asymmetric=True, **self._invariances())

@@ -8,7 +8,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import HingeProblem
@@ -18,7 +18,7 @@ from bagwise.svm.machinery._trainer import Trainer
 
 
 @documented
-class STMIL(KernelMachine):
+class STMIL(AsymmetricClassifier, KernelMachine):
     r"""sMIL that keeps the instances of positive bags away from the boundary (stMIL).
 
     The labels of the instances of positive bags are unknown, but each of them has one. stMIL adds
@@ -58,11 +58,11 @@ class STMIL(KernelMachine):
     |class_weight|
         An error on the bag counts as much when the threshold is chosen. Unlike sample weights, they
         do not count in :math:`N_-`, :math:`N_+` and :math:`m_+`.
-    |cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
+    |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
     |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances|
     threshold_ : ndarray of shape (n_outputs,)
         The thresholds of bag scores, already subtracted in ``decision_function``.
@@ -106,6 +106,7 @@ class STMIL(KernelMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
+        **AsymmetricClassifier._parameter_constraints,
         "n_init": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -121,6 +122,7 @@ class STMIL(KernelMachine):
         rank: int = 300,
         n_init: int = 1,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 50,
@@ -142,6 +144,7 @@ class STMIL(KernelMachine):
             random_state=random_state,
             n_jobs=n_jobs,
         )
+        self.pos_label = pos_label
         self.n_init = n_init
 
     def _learn(
@@ -158,17 +161,22 @@ class STMIL(KernelMachine):
                 bag_weight,
             ),
         )
+        bag_scores = (mean_rule(target.side * s.scores, bags.offsets) for s in solutions)
         threshold = [
-            best_threshold(mean_rule(solution.scores, bags.offsets), sign, weight, 10.0 * self.tol)
-            for solution, sign, weight in zip(solutions, target.signs.T, cost_weight.T, strict=True)
+            best_threshold(scores, sign, weight, 10.0 * self.tol)
+            for scores, sign, weight in zip(bag_scores, target.signs.T, cost_weight.T, strict=True)
         ]
-        return {**self._fitted(representation, solutions), "threshold_": np.array(threshold)}
+        return {
+            **self._fitted(representation, solutions),
+            "threshold_": target.side * np.array(threshold),
+        }
 
     def _bag_outputs(self, bags: Bags) -> Floats:
-        return mean_rule(self._instance_outputs(bags), bags.offsets) - self.threshold_
+        scores = self._side * self._instance_outputs(bags)
+        return self._side * mean_rule(scores, bags.offsets) - self.threshold_
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(order_tolerance=1e-6, **self._invariances())
+        return BagTags(asymmetric=True, order_tolerance=1e-6, **self._invariances())
 
 
 class _TransductiveProblem(Alternation):

@@ -24,7 +24,7 @@ from bagwise.bags import Bags
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.testing._compare import ROUNDING, assert_close, assert_finite, assert_identical
 from bagwise.testing._data import make_toy_bags
-from bagwise.testing._models import bag_scores, fitted, fresh, takes
+from bagwise.testing._models import bag_scores, fitted, fresh, takes, with_positive
 
 
 def _containers(bags: list[Any]) -> dict[str, Any]:
@@ -119,7 +119,9 @@ def check_save_and_load(estimator: Any) -> None:
 
     for n_classes, labels in ((2, np.array(["a", "b"])), (3, np.array([-1, 0, 1]))):
         bags, y = make_toy_bags(21, n_classes=n_classes)
-        model = fitted(estimator, Bags.from_list(bags, feature_names=list("uvw")), labels[y])
+        X = Bags.from_list(bags, feature_names=list("uvw"))
+        positive = with_positive(estimator, labels[0]) if n_classes == 2 else {}
+        model = fitted(estimator, X, labels[y], **positive)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.safetensors"
             bagwise.save(model, path)

@@ -9,7 +9,7 @@ import numpy as np
 from bagwise.testing._compare import assert_close, assert_finite, assert_identical
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import raises
-from bagwise.testing._models import bag_scores, fitted
+from bagwise.testing._models import bag_scores, fitted, with_positive
 
 #: A negative and a positive label of every kind, in sorted order.
 _LABEL_PAIRS = {
@@ -43,7 +43,7 @@ def check_label_types(estimator: Any) -> None:
     codes = np.searchsorted(coded.classes_, coded.predict(bags))
     for kind, labels in _LABEL_PAIRS.items():
         for target in (labels[y], labels[y].tolist()):
-            model = fitted(estimator, bags, target)
+            model = fitted(estimator, bags, target, **with_positive(estimator, labels[1]))
             assert_identical(bag_scores(model, bags), expected, f"scores with {kind} as labels")
             _assert_equal(model.classes_, labels, f"classes_ with {kind} as labels")
             _assert_equal(model.predict(bags), labels[codes], f"predictions with {kind} as labels")
@@ -56,7 +56,7 @@ def check_scores_follow_classes(estimator: Any) -> None:
     """Positive scores mean the second of ``classes_``, or the largest column its class."""
     bags, y = make_toy_bags(24, kind="close")
     names = np.array(["b", "a"])  # sorted, these are the other way round
-    model = fitted(estimator, bags, names[y])
+    model = fitted(estimator, bags, names[y], **with_positive(estimator, "b"))
     scores = bag_scores(model, bags)
     _assert_equal(model.classes_, ["a", "b"], "classes_ must be sorted")
     _assert_equal(
@@ -119,7 +119,7 @@ def check_unseen_label_in_score(estimator: Any) -> None:
     """Bags of a class that was not seen in fit count as wrong in ``score`` and break nothing."""
     bags, y = make_toy_bags(20)
     for names, unseen in ((np.array([0, 1]), 2), (np.array(["a", "b"]), "c")):
-        model = fitted(estimator, bags, names[y])
+        model = fitted(estimator, bags, names[y], **with_positive(estimator, names[1]))
         target = model.predict(bags)
         target[:5] = unseen
         score = model.score(bags, target)

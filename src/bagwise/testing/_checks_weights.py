@@ -9,7 +9,7 @@ import numpy as np
 from bagwise.testing._compare import assert_close, assert_scores_differ
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import raises
-from bagwise.testing._models import bag_scores, fitted, takes
+from bagwise.testing._models import bag_scores, fitted, fresh, takes, with_positive
 
 
 def check_weight_is_repetition(estimator: Any) -> None:
@@ -70,6 +70,7 @@ def check_class_weight_dict(estimator: Any) -> None:
     """A dict of class weights is the sample weight of the bags of each class."""
     bags, y = make_toy_bags(20, kind="close")
     names = np.array(["a", "b"])[y]
+    estimator = fresh(estimator, **with_positive(estimator, "b"))
     weighted = fitted(estimator, bags, names, class_weight={"a": 0.3, "b": 2.0})
     plain = fitted(estimator, bags, names, class_weight=None)
     scores = bag_scores(weighted, bags)

@@ -43,6 +43,11 @@ def fitted(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **param
     return fresh(estimator, **params).fit(X, y, **weight)
 
 
+def with_positive(estimator: Any, label: Any) -> dict[str, Any]:
+    """Return the parameter that makes a class the positive one, where there is such a parameter."""
+    return {"pos_label": label} if takes(estimator, "pos_label") else {}
+
+
 def bag_scores(model: Any, X: Any) -> NDArray[Any]:
     """Return the numbers in which a fitted estimator says what it learned about bags."""
     if hasattr(model, "decision_function"):

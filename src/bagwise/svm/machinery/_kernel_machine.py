@@ -13,6 +13,7 @@ from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, scan_max, segment_max
 from bagwise.base import (
     MAP_CONSTRAINTS,
+    AsymmetricClassifier,
     BagClassifier,
     BagTags,
     KernelParameters,
@@ -140,7 +141,11 @@ class KernelMachine(KernelParameters, BagClassifier):
     def _solve_outputs(
         self, trainer: Trainer, target: Target, solve: Callable[[int], Solution]
     ) -> list[Solution]:
-        """Solve the problem of each output; a label that no bag or every bag has is constant."""
+        """Solve the problem of each output; a label that no bag or every bag has is constant.
+
+        The scores of the solutions are those of the second of two classes, also where the signs
+        are not.
+        """
 
         def solve_one(output: int) -> Solution:
             sign = target.signs[:, output]
@@ -148,7 +153,8 @@ class KernelMachine(KernelParameters, BagClassifier):
                 return constant_solution(trainer.n_instances, float(sign[0]))
             return solve(output)
 
-        return one_vs_rest(solve_one, target.n_outputs, self.n_jobs)
+        solutions = one_vs_rest(solve_one, target.n_outputs, self.n_jobs)
+        return [solution.times(target.side) for solution in solutions]
 
     def _alternate_outputs(
         self, trainer: Trainer, target: Target, problem: Callable[[int], Alternation]
@@ -211,16 +217,22 @@ class KernelMachine(KernelParameters, BagClassifier):
         return tags
 
 
-class MaxRuleMachine(KernelMachine):
+class MaxRuleMachine(AsymmetricClassifier, KernelMachine):
     """Base of machines that score a bag as its best instance."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        **AsymmetricClassifier._parameter_constraints,
+    }
+
     def _bag_outputs(self, bags: Bags) -> Floats:
+        side = self._side
         if hasattr(self, "coef_") and not hasattr(self, "fourier_weights_"):
-            matrix, starts, stops = bags.segments
-            best, _ = scan_max(matrix, self.coef_, starts, stops, intercept=self.intercept_)
-            return best.astype(np.float64, copy=False)
+            coef, intercept = side * self.coef_, side * self.intercept_
+            best, _ = scan_max(bags.segments[0], coef, *bags.segments[1:], intercept=intercept)
+            return np.asarray(side * best, np.float64)
         offsets = bags.offsets
-        return segment_max(self._instance_outputs(bags), offsets[:-1], offsets[1:])
+        return side * segment_max(side * self._instance_outputs(bags), offsets[:-1], offsets[1:])
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, **self._invariances())
+        return BagTags(max_rule=True, asymmetric=True, **self._invariances())

@@ -25,7 +25,7 @@ from bagwise.solvers import (
     ShiftedRows,
     generate_assignments,
 )
-from bagwise.svm.machinery._kernel_machine import KernelMachine, MaxRuleMachine
+from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._points import BagMean, given_points, kernel_points
 from bagwise.svm.machinery._problem import constant_solution, instance_coef
 from bagwise.svm.machinery._representation import expansion_attributes
@@ -116,7 +116,7 @@ class KeyInstanceMachine(MaxRuleMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: rule
-            for name, rule in KernelMachine._parameter_constraints.items()
+            for name, rule in MaxRuleMachine._parameter_constraints.items()
             if name not in ("approx", "rank")
         },
         "bias": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -156,9 +156,9 @@ class KeyInstanceMachine(MaxRuleMachine):
             )
 
         solutions = one_vs_rest(solve, target.n_outputs, self.n_jobs)
-        coef = np.array([solution.coef for solution in solutions])
+        coef = target.side * np.array([solution.coef for solution in solutions])
         fitted = {
-            "intercept_": np.array([solution.intercept for solution in solutions]),
+            "intercept_": target.side * np.array([s.intercept for s in solutions]),
             "result_": Certificate.total([solution.certificate for solution in solutions]),
         }
         if share is None or gram is None or kernel is None or kernel.name == "linear":
@@ -306,7 +306,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         return {} if self.kernel == "linear" else super()._invariances()  # the bias is in the norm
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(max_rule=True, order_tolerance=5e-3, **self._invariances())
+        return BagTags(max_rule=True, asymmetric=True, order_tolerance=5e-3, **self._invariances())
 
 
 def _assignments(columns: Floats, n_bags: int) -> Integers:

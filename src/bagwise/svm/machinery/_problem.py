@@ -1,6 +1,6 @@
 """The convex problem that machines on bags train on again and again, and its solution."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,18 @@ class Solution:
     squared_norm: float
     certificate: Certificate
     weights: Floats | None = None
+
+    def times(self, side: float) -> "Solution":
+        """Return the machine whose scores are the same, or the opposite if ``side`` is -1.0."""
+        if side == 1.0:
+            return self
+        return replace(
+            self,
+            beta=side * self.beta,
+            intercept=side * self.intercept,
+            scores=side * self.scores,
+            weights=None if self.weights is None else side * self.weights,
+        )
 
     def instance_coef(self, sizes: Integers) -> Floats:
         """Return the coefficient of each instance in the expansion of ``w``."""
