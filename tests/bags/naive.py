@@ -38,6 +38,7 @@ def assert_same_bags(got, expected):
     assert got.shape == expected.shape
     assert got.dtype == expected.dtype
     assert got.is_sparse == expected.is_sparse
+    assert got.allow_nan == expected.allow_nan
     np.testing.assert_array_equal(got.offsets, expected.offsets)
     np.testing.assert_array_equal(dense(got.instances), dense(expected.instances))
     for name in ALIGNED:

@@ -9,8 +9,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -101,6 +103,36 @@ def test_transformer(X, tmp_path, transformer, dtype):
             setattr(fitted, parameter, int(getattr(fitted, parameter)))
     loaded = round_trip(fitted, tmp_path)
     np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X), strict=True)
+
+
+@pytest.mark.parametrize(
+    "imputer",
+    [
+        SimpleImputer(),
+        SimpleImputer(strategy="median", add_indicator=True),
+        SimpleImputer(strategy="most_frequent", keep_empty_features=True),
+        SimpleImputer(strategy="constant", fill_value=-1),
+        SimpleImputer(strategy="constant", fill_value=0.5),
+        MissingIndicator(features="all"),
+    ],
+    ids=stable_id,
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_imputer(X, tmp_path, imputer, form):
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
+    X = FORMS[form](X)
+    fitted = clone(imputer).fit(X)
+    save(fitted, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert_same(fitted.transform(X), loaded.transform(X))
+    save(loaded, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_imputer_of_text_is_refused(tmp_path):
+    texts = np.array([["a"], [np.nan]], dtype=object)
+    imputer = SimpleImputer(strategy="most_frequent").fit(texts)
+    refuse(imputer, tmp_path, "must be numbers|must be one of")
 
 
 @pytest.mark.parametrize(
@@ -272,6 +304,12 @@ def test_random_generator_is_refused(tmp_path):
 
 def test_pipeline_with_a_cache_is_refused(tmp_path):
     refuse(Pipeline([("a", PCA())], memory="cache"), tmp_path, "memory cannot be stored: it names")
+
+
+def test_of_a_search_the_best_estimator_is_saved(X, tmp_path):
+    search = GridSearchCV(PCA(), {"n_components": [1, 2]}, cv=2).fit(X)
+    refuse(search, tmp_path, "is a GridSearchCV; save its best_estimator_")
+    round_trip(search.best_estimator_, tmp_path)
 
 
 @pytest.mark.parametrize("depth", [5, 6])

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -17,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer,
 
 from bagwise import Bags
 from bagwise._compat import InvalidParameterError
+from bagwise.model_selection import BagGridSearchCV
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import SIL, MIKernelSVM
 from bagwise.testing import make_toy_bags, strategies
@@ -46,6 +48,68 @@ def test_equals_the_transformer_on_all_instances(inner, kind, listed):
     assert isinstance(got, Bags)
     np.testing.assert_array_equal(got.sizes, [len(bag) for bag in bags])
     np.testing.assert_allclose(got.instances, expected, rtol=0, atol=1e-12)
+
+
+def with_holes(bags, rate=0.2):
+    rng = np.random.default_rng(0)
+    return [np.where(rng.random(bag.shape) < rate, np.nan, bag) for bag in bags]
+
+
+@pytest.mark.parametrize("kind", [list, lambda bags: Bags.from_list(bags, allow_nan=True)])
+@pytest.mark.parametrize("inner", [SimpleImputer(), KNNImputer()], ids=str)
+def test_missing_values_are_filled(listed, kind, inner):
+    bags, y = listed
+    holes = with_holes(bags)
+    X = np.concatenate(holes)
+    transformer = InstanceTransformer(inner).fit(kind(holes))
+    filled = transformer.transform(kind(holes))
+    np.testing.assert_array_equal(filled.instances, clone(inner).fit_transform(X))
+    assert not filled.allow_nan
+    model = make_pipeline(InstanceTransformer(inner), SIL()).fit(kind(holes), y)
+    assert model.predict(kind(holes)).shape == (20,)
+    np.testing.assert_array_equal(transformer.transform(X), filled.instances)
+
+
+def test_sparse_missing_values_are_filled(listed):
+    bags, _ = listed
+    X = sparse.csr_array(np.concatenate(with_holes(bags)))
+    offsets = Bags.from_list(bags).offsets
+    filled = InstanceTransformer(SimpleImputer()).fit_transform(Bags(X, offsets, allow_nan=True))
+    assert filled.is_sparse
+    expected = SimpleImputer().fit_transform(X)
+    np.testing.assert_allclose(filled.instances.toarray(), expected.toarray())
+
+
+def test_a_scaler_keeps_what_is_missing(listed):
+    bags, _ = listed
+    holes = Bags.from_list(with_holes(bags), allow_nan=True)
+    scaled = InstanceTransformer(StandardScaler()).fit_transform(holes)
+    assert scaled.allow_nan
+    np.testing.assert_array_equal(np.isnan(scaled.instances), np.isnan(holes.instances))
+
+
+def test_missing_values_are_refused_where_the_transformer_does_not_take_them(listed):
+    bags, y = listed
+    holes = Bags.from_list(with_holes(bags), allow_nan=True)
+    with pytest.raises(ValueError, match=r"bag 0 holds NaN.*InstanceTransformer\(SimpleImputer"):
+        InstanceTransformer(PCA(2)).fit(holes)
+    with pytest.raises(ValueError, match="bag 0 holds NaN"):
+        make_pipeline(InstanceTransformer(StandardScaler()), SIL()).fit(holes, y)
+
+
+def test_a_search_takes_missing_values(listed):
+    bags, y = listed
+    holes = Bags.from_list(with_holes(bags), allow_nan=True)
+    model = make_pipeline(InstanceTransformer(SimpleImputer()), MIKernelSVM())
+    grid = {
+        "instancetransformer__transformer__strategy": ["mean", "median"],
+        "mikernelsvm__C": [0.1, 1.0],
+    }
+    ours = BagGridSearchCV(model, grid, cv=3).fit(holes, y)
+    plain = GridSearchCV(model, grid, cv=3).fit(holes, y)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
+    )
 
 
 def test_cube_comes_back_as_bags():

@@ -181,6 +181,13 @@ class FillsMissing(ChangesInput):
 
 
 @caught_by("check_nonfinite_refused")
+class FillsMissingWhereAllowed(ChangesInput):
+    def change(self, X):
+        marked = isinstance(X, Bags) and X.allow_nan
+        return X.map_instances(np.nan_to_num) if marked else X
+
+
+@caught_by("check_nonfinite_refused")
 class DoesNotNameTheBag(NearestMean):
     def _validated(self, X):
         try:

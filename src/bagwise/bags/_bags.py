@@ -42,6 +42,10 @@ class Bags:
         Names of the columns.
     label_names : array-like of str of shape (n_labels,), optional
         Names of the columns of ``labels``, if it is a matrix.
+    allow_nan : bool
+        Whether values may be missing, as NaN. Estimators refuse such bags; a transformer that
+        fills the values goes before them, as ``InstanceTransformer(SimpleImputer())``. Infinity
+        is always refused.
 
     See Also
     --------
@@ -65,6 +69,7 @@ class Bags:
 
     __slots__ = (
         "__weakref__",  # joblib hands weakly referenced data to a Dask worker once, not per task
+        "_allow_nan",
         "_bag_names",
         "_base",
         "_feature_names",
@@ -91,6 +96,7 @@ class Bags:
     _instance_labels: NDArray[Any] | None
     _feature_names: NDArray[Any] | None
     _label_names: NDArray[Any] | None
+    _allow_nan: bool
     _whole: "Bags | None"
     _index: Integers | None
     _shared: Any
@@ -106,6 +112,7 @@ class Bags:
         instance_labels: ArrayLike | None = None,
         feature_names: ArrayLike | None = None,
         label_names: ArrayLike | None = None,
+        allow_nan: bool = False,
     ) -> None:
         base = _matrix.as_matrix(instances)
         n_instances, n_features = base.shape
@@ -120,8 +127,9 @@ class Bags:
         n_labels = 0 if self._labels is None or self._labels.ndim == 1 else self._labels.shape[1]
         self._label_names = _build.as_names("label_names", label_names, n_labels)
         self._whole = self._index = self._shared = None
+        self._allow_nan = allow_nan
         _build.check_width(base)
-        _build.check_finite(base, bounds, self._bag_names)
+        _build.check_finite(base, bounds, self._bag_names, allow_nan=allow_nan)
         pack_matrix(base)  # notes which files it lives in, before they may be replaced
 
     @classmethod
@@ -136,6 +144,7 @@ class Bags:
         instance_labels: NDArray[Any] | None = None,
         feature_names: NDArray[Any] | None = None,
         label_names: NDArray[Any] | None = None,
+        allow_nan: bool = False,
     ) -> Self:
         """Make bags of parts that are known to be right: no look at the values, no copy."""
         self = object.__new__(cls)
@@ -143,6 +152,7 @@ class Bags:
         self._bag_names, self._labels = bag_names, labels
         self._instance_names, self._instance_labels = instance_names, instance_labels
         self._feature_names, self._label_names = feature_names, label_names
+        self._allow_nan = allow_nan
         self._whole = self._index = self._shared = None
         return self
 
@@ -158,7 +168,7 @@ class Bags:
             The bags. They are copied into one matrix; it is sparse if all of them are.
         **aligned
             ``bag_names``, ``labels``, ``instance_names``, ``instance_labels``,
-            ``feature_names``, ``label_names`` as for `Bags`.
+            ``feature_names``, ``label_names``, ``allow_nan`` as for `Bags`.
 
         Examples
         --------
@@ -191,6 +201,7 @@ class Bags:
         instance_labels: ArrayLike | None = None,
         feature_names: ArrayLike | None = None,
         label_names: ArrayLike | None = None,
+        allow_nan: bool = False,
     ) -> Self:
         """Make bags of a matrix and the bag that each of its rows belongs to.
 
@@ -211,6 +222,8 @@ class Bags:
             Names of the columns.
         label_names : array-like of str of shape (n_labels,), optional
             Names of the columns of ``labels``, if it is a matrix.
+        allow_nan : bool
+            Whether values may be missing, as for `Bags`.
 
         Examples
         --------
@@ -229,6 +242,7 @@ class Bags:
             instance_labels=groups.reorder("instance_labels", instance_labels),
             feature_names=feature_names,
             label_names=label_names,
+            allow_nan=allow_nan,
         )
 
     @classmethod
@@ -242,6 +256,7 @@ class Bags:
         instance_name: str | None = None,
         instance_label: str | None = None,
         on_missing_label: str = "error",
+        allow_nan: bool = False,
     ) -> Self:
         """Make bags of a long table: one row an instance, one column that names its bag.
 
@@ -260,6 +275,8 @@ class Bags:
             Columns with the names and labels of the instances.
         on_missing_label : {"error", "drop"}
             Whether bags without a label (None, NaN, null) are refused or left out.
+        allow_nan : bool
+            Whether features may be missing, as for `Bags`.
 
         Examples
         --------
@@ -284,6 +301,7 @@ class Bags:
             instance_labels=marks,
             feature_names=list(features),
             label_names=list(label) if label is not None and is_several(label) else None,
+            allow_nan=allow_nan,
         )
 
     @classmethod
@@ -294,13 +312,14 @@ class Bags:
         ----------
         column : pyarrow array, chunked array, awkward array, or any object with an Arrow interface
             Of type list (or large list) of fixed-size lists (or of equally long lists) of float32
-            or float64, without nulls. A column in one chunk is not copied.
+            or float64. A column in one chunk is not copied, unless features are null: these are
+            NaN then, if ``allow_nan`` is True.
         **aligned
             ``bag_names``, ``labels`` and so on, as for `Bags`.
         """
         from bagwise.bags._frames import unwrap_arrow
 
-        instances, offsets = unwrap_arrow(column)
+        instances, offsets = unwrap_arrow(column, allow_nan=bool(aligned.get("allow_nan")))
         return cls(instances, offsets, **aligned)
 
     @classmethod
@@ -331,6 +350,7 @@ class Bags:
             _build.concatenate_all([part.instance_labels for part in parts]),
             _build.common_names([part.feature_names for part in parts]),
             _build.common_names([part.label_names for part in parts]),
+            any(part.allow_nan for part in parts),
         )
 
     # --------------------------------------------------------------------------------- on disk
@@ -385,14 +405,16 @@ class Bags:
         path : str or path-like
             The folder.
         verify : bool
-            Read the whole matrix once and refuse NaN and infinity. Stores written by `write`
-            hold neither.
+            Read the whole matrix once and refuse infinity, and NaN unless the bags were written
+            with ``allow_nan``. Stores written by `write` hold neither.
         """
         from bagwise.bags._store import open_store
 
         bags = cls._trusted(*open_store(path))
         if verify:
-            _build.check_finite(bags._base, bags.offsets, bags._bag_names)
+            _build.check_finite(
+                bags._base, bags.offsets, bags._bag_names, allow_nan=bags._allow_nan
+            )
         return bags
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -462,6 +484,11 @@ class Bags:
     def is_sparse(self) -> bool:
         """Whether the instance matrix is CSR."""
         return not isinstance(self._base, np.ndarray)
+
+    @property
+    def allow_nan(self) -> bool:
+        """Whether values may be missing, as NaN."""
+        return self._allow_nan
 
     @property
     def is_memory_mapped(self) -> bool:
@@ -539,13 +566,19 @@ class Bags:
 
         All selections from it find the object under `shared`; copies and pickles do not.
         """
-        whole = Bags._trusted(self._base, **self._small_arrays())
+        whole = Bags._trusted(self._base, **self._rest())
         whole._shared = shared
         return whole
 
     def describe(self, bag: int) -> str:
         """Name a bag as messages do: its position, and its name if it has one."""
         return _build.describe_bag(bag, self._bag_names)
+
+    def check_finite(self) -> None:
+        """Raise if a value is missing, which only bags made with ``allow_nan`` can hold."""
+        for i, matrix in enumerate(self) if self._allow_nan else ():
+            names = None if self._bag_names is None else self._bag_names[i : i + 1]
+            _build.check_finite(matrix, np.array([0, matrix.shape[0]]), names, first=i)
 
     def _aligned(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
         if values is None:
@@ -600,6 +633,7 @@ class Bags:
             self._instance_labels,
             self._feature_names,
             self._label_names,
+            self._allow_nan,
         )
         if self._whole is None or self._index is None:
             selected._whole, selected._index = self, _build.positions(key, len(self))
@@ -614,11 +648,13 @@ class Bags:
     def compact(self) -> "Bags":
         """Copy this selection into an instance matrix of its own, in memory."""
         return self._with_instances(
-            _matrix.take_rows(self._base, self._row_index()), self._feature_names
+            _matrix.take_rows(self._base, self._row_index()), self._feature_names, self._allow_nan
         )
 
     def map_instances(self, transformer: Any, *, feature_names: ArrayLike | None = None) -> "Bags":
         """Transform the instances and keep the bags.
+
+        What bags with missing values become may have missing values, too.
 
         Parameters
         ----------
@@ -642,11 +678,14 @@ class Bags:
             )
             raise InvalidBagsError(msg)
         _build.check_width(base)
-        _build.check_finite(base, self.offsets, self._bag_names)
+        _build.check_finite(base, self.offsets, self._bag_names, allow_nan=self._allow_nan)
         names = _build.as_names("feature_names", feature_names, base.shape[1])
-        return self._with_instances(base, names)
+        some_missing = self._allow_nan and _matrix.first_nonfinite(base) is not None
+        return self._with_instances(base, names, some_missing)
 
-    def _with_instances(self, base: Matrix, feature_names: NDArray[Any] | None) -> "Bags":
+    def _with_instances(
+        self, base: Matrix, feature_names: NDArray[Any] | None, allow_nan: bool
+    ) -> "Bags":
         offsets = self.offsets
         return Bags._trusted(
             base,
@@ -658,6 +697,7 @@ class Bags:
             self.instance_labels,
             feature_names,
             self._label_names,
+            allow_nan,
         )
 
     # ----------------------------------------------------------------------------- conversion
@@ -695,8 +735,12 @@ class Bags:
         total = object.__sizeof__(self) + own
         return total if self.is_memory_mapped else total + _matrix.matrix_bytes(self._base)
 
-    def _small_arrays(self) -> dict[str, Any]:
+    def _rest(self) -> dict[str, Any]:
         """Return all but the instance matrix, as `_trusted` takes it."""
+        return {**self._small_arrays(), "allow_nan": self._allow_nan}
+
+    def _small_arrays(self) -> dict[str, Any]:
+        """Return the arrays beside the instance matrix."""
         names = (name for name in Bags.__slots__ if name not in _NOT_SMALL)
         return {name.removeprefix("_"): getattr(self, name) for name in names}
 
@@ -705,7 +749,7 @@ class Bags:
         covers_half = 2 * self.n_instances >= self._base.shape[0]
         kept = self if covers_half or self.is_memory_mapped else self.compact()
         arrays = {name: pack_array(array) for name, array in kept._small_arrays().items()}
-        return _rebuild, (pack_matrix(kept._base), arrays)
+        return _rebuild, (pack_matrix(kept._base), arrays, self._allow_nan)
 
     def __repr__(self) -> str:
         from bagwise.bags._repr import text_repr
@@ -718,12 +762,12 @@ class Bags:
         return html_repr(self)
 
 
-_NOT_SMALL = ("__weakref__", "_base", "_whole", "_index", "_shared")
+_NOT_SMALL = ("__weakref__", "_allow_nan", "_base", "_whole", "_index", "_shared")
 
 
-def _rebuild(packed: Any, arrays: dict[str, Any]) -> Bags:
+def _rebuild(packed: Any, arrays: dict[str, Any], allow_nan: bool = False) -> Bags:
     small = {name: unpack_array(array) for name, array in arrays.items()}
-    return Bags._trusted(unpack_matrix(packed), **small)
+    return Bags._trusted(unpack_matrix(packed), **small, allow_nan=allow_nan)
 
 
 def _is_whole(key: Any) -> bool:

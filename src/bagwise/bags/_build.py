@@ -12,6 +12,10 @@ from bagwise.bags._matrix import Matrix, as_matrix, first_nonfinite, read_only, 
 from bagwise.exceptions import InvalidBagsError
 
 _SHOWN = 8  # how many offenders a message lists
+_MISSING = (
+    " If values are missing, make the bags with allow_nan=True and fill them with "
+    "InstanceTransformer(SimpleImputer()) before the method."
+)
 
 
 def offsets_of(sizes: Integers) -> Integers:
@@ -80,21 +84,27 @@ def check_width(matrix: Matrix) -> None:
 
 
 def check_finite(
-    matrix: Matrix, offsets: Integers, names: NDArray[Any] | None = None, *, first: int = 0
+    matrix: Matrix,
+    offsets: Integers,
+    names: NDArray[Any] | None = None,
+    *,
+    first: int = 0,
+    allow_nan: bool = False,
 ) -> None:
-    """Raise if a value is NaN or infinite, naming bag, instance and feature.
+    """Raise if a value is infinite, or NaN unless allowed, naming bag, instance and feature.
 
     The first of these bags has the number ``first``.
     """
-    found = first_nonfinite(matrix)
+    found = first_nonfinite(matrix, allow_nan=allow_nan)
     if found is None:
         return
     row, column = found
     bag = int(np.searchsorted(offsets, row, side="right")) - 1
-    value = "NaN" if np.isnan(matrix[row, column]) else "infinity"
+    is_nan = np.isnan(matrix[row, column])
     msg = (
-        f"Instances must be finite: {describe_bag(bag, names, first)} holds {value} at instance "
-        f"{row - offsets[bag]}, feature {column}."
+        f"Instances must be finite: {describe_bag(bag, names, first)} holds "
+        f"{'NaN' if is_nan else 'infinity'} at instance {row - offsets[bag]}, feature {column}."
+        f"{_MISSING if is_nan else ''}"
     )
     raise InvalidBagsError(msg)
 

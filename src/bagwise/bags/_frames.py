@@ -173,8 +173,8 @@ def _label_columns(
     return list(zip(shown, labels.T, strict=True))
 
 
-def unwrap_arrow(column: Any) -> tuple[NDArray[Any], Integers]:
-    """See an Arrow list column as matrix and offsets; the values are not copied."""
+def unwrap_arrow(column: Any, *, allow_nan: bool = False) -> tuple[NDArray[Any], Integers]:
+    """See an Arrow list column as matrix and offsets; the values are not copied, unless filled."""
     import pyarrow as pa
 
     array = _one_array(pa, column)
@@ -188,7 +188,7 @@ def unwrap_arrow(column: Any) -> tuple[NDArray[Any], Integers]:
     bounds = array.offsets.to_numpy().astype(np.int64)
     refuse_empty(np.diff(bounds))
     vectors = array.values.slice(bounds[0], bounds[-1] - bounds[0])
-    return _vectors_to_matrix(pa, vectors), bounds - bounds[0]
+    return _vectors_to_matrix(pa, vectors, allow_nan), bounds - bounds[0]
 
 
 def _one_array(pa: Any, column: Any) -> Any:
@@ -205,7 +205,7 @@ def _one_array(pa: Any, column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _vectors_to_matrix(pa: Any, vectors: Any) -> NDArray[Any]:
+def _vectors_to_matrix(pa: Any, vectors: Any, allow_nan: bool) -> NDArray[Any]:
     if vectors.null_count:
         msg = f"Instances must not be null: {vectors.null_count} are."
         raise InvalidBagsError(msg)
@@ -224,11 +224,14 @@ def _vectors_to_matrix(pa: Any, vectors: Any) -> NDArray[Any]:
     else:
         msg = f"An Arrow column of lists of vectors is needed. Got lists of {kind}."
         raise InvalidBagsError(msg)
-    if values.null_count:
-        msg = f"Features must not be null: {values.null_count} are."
+    if values.null_count and not allow_nan:
+        msg = (
+            f"Features must not be null: {values.null_count} are. allow_nan=True takes them as "
+            "missing."
+        )
         raise InvalidBagsError(msg)
     if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         msg = f"Features must be numbers. Got Arrow type {values.type}."
         raise InvalidBagsError(msg)
-    flat = values.to_numpy(zero_copy_only=True)
+    flat = values.to_numpy(zero_copy_only=not values.null_count)
     return np.asarray(flat).reshape(len(vectors), width)

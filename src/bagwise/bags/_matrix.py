@@ -151,13 +151,15 @@ def chunk_rows(bytes_per_row: int) -> int:
     return max(1, _CHUNK_BYTES // bytes_per_row)
 
 
-def first_nonfinite(matrix: Matrix) -> tuple[int, int] | None:
+def first_nonfinite(matrix: Matrix, *, allow_nan: bool = False) -> tuple[int, int] | None:
     """Return row and column of the first NaN or infinity, or None; reads the matrix once.
 
     Parameters
     ----------
     matrix : ndarray or CSR array
         An instance matrix.
+    allow_nan : bool
+        Whether to look for infinity only.
 
     Notes
     -----
@@ -171,7 +173,7 @@ def first_nonfinite(matrix: Matrix) -> tuple[int, int] | None:
             block = values[start : start + step]
             if np.isfinite(block.sum(dtype=block.dtype)):
                 continue
-            bad = np.argwhere(~np.isfinite(block))
+            bad = np.argwhere(np.isinf(block) if allow_nan else ~np.isfinite(block))
             if not len(bad):
                 continue
             if isinstance(matrix, np.ndarray):

@@ -215,7 +215,7 @@ class BagSource:
         else:
             pairs = zip(bags._starts.tolist(), bags._stops.tolist(), strict=True)
             rows = np.concatenate([self._file.read_rows(*pair) for pair in pairs])
-        return bags._with_instances(_matrix.read_only(rows), bags._feature_names)
+        return bags._with_instances(_matrix.read_only(rows), bags._feature_names, bags.allow_nan)
 
     def _window(self, n_threads: int) -> int | None:
         """How many chunks may be in flight under the memory limit."""

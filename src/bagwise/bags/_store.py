@@ -56,6 +56,9 @@ class StoreWriter:
         The folder to make.
     overwrite : bool
         Whether a store that is there may be replaced.
+    allow_nan : bool
+        Whether values that are appended may be missing, as NaN. Bags that allow it may always be
+        added.
 
     Examples
     --------
@@ -68,9 +71,12 @@ class StoreWriter:
     Bags(2 bags, 4 instances, 2 features, float64, memory-mapped; 1 to 3 instances per bag)
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, overwrite: bool = False, allow_nan: bool = False
+    ) -> None:
         self.path = Path(path)
         self.overwrite = overwrite
+        self.allow_nan = allow_nan
 
     def __enter__(self) -> Self:
         self._check_target()
@@ -89,6 +95,7 @@ class StoreWriter:
         self._dtype: np.dtype[Any] | None = None
         self._is_sparse = False
         self._n_stored = 0  # non-zeros so far, if sparse
+        self._allow_nan = self.allow_nan
         self._column_names: dict[str, NDArray[Any]] = {}
         return self
 
@@ -109,7 +116,7 @@ class StoreWriter:
             msg = f"Every bag needs at least one instance; {bag} has none."
             raise InvalidBagsError(msg)
         offsets = np.array([0, matrix.shape[0]])
-        _build.check_finite(matrix, offsets, names, first=self._n_bags)
+        _build.check_finite(matrix, offsets, names, first=self._n_bags, allow_nan=self.allow_nan)
         self.extend(
             Bags(
                 matrix,
@@ -118,6 +125,7 @@ class StoreWriter:
                 labels=None if label is None else [label],
                 instance_names=instance_names,
                 instance_labels=instance_labels,
+                allow_nan=self.allow_nan,
             )
         )
 
@@ -129,6 +137,7 @@ class StoreWriter:
             values = getattr(bags, what)
             if values is not None:
                 self._aligned.setdefault(what, []).append(values)
+        self._allow_nan |= bags.allow_nan
         self._n_pieces += 1
         self._n_bags += len(bags)
         grid = chunk_grid(bags)
@@ -260,6 +269,7 @@ class StoreWriter:
             "n_instances": int(sizes.sum()),
             "n_features": self._n_features,
             "aligned": sorted(aligned),
+            "allow_nan": self._allow_nan,
         }
         for name, array in {"offsets": _build.offsets_of(sizes), **aligned}.items():
             _write(self._folder / f"{name}.npy", partial(np.save, arr=array))
@@ -374,6 +384,7 @@ def open_store(path: str | os.PathLike[str]) -> tuple[Any, ...]:
             _build.as_labels("instance_labels", aligned.get("instance_labels"), n_instances),
             _build.as_names("feature_names", aligned.get("feature_names"), n_features),
             _build.as_names("label_names", aligned.get("label_names"), n_labels),
+            meta.get("allow_nan", False),  # stores made before it have no such entry
         )
     except InvalidBagsError as error:
         raise _bad(folder, str(error).rstrip(".")) from error
@@ -410,6 +421,8 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         raise _bad(folder, f"the counts in meta.json must be positive integers, not {counts}")
     if meta.get("layout") not in ("dense", "csr"):
         raise _bad(folder, f"unknown layout {meta.get('layout')!r}")
+    if not isinstance(meta.get("allow_nan", False), bool):
+        raise _bad(folder, f"allow_nan in meta.json must be true or false, not {meta['allow_nan']}")
     known = {*_PER_BAG, *_PER_INSTANCE, *_COLUMN_NAMES}
     if not isinstance(meta.get("aligned"), list) or not set(map(str, meta["aligned"])) <= known:
         raise _bad(folder, f"unknown files in meta.json: {meta.get('aligned')}")

@@ -10,7 +10,9 @@ from sklearn.utils.validation import validate_data
 from bagwise.bags import Bags
 
 
-def validate_bags(estimator: BaseEstimator, X: Any, *, reset: bool) -> Bags:
+def validate_bags(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_nan: bool = False
+) -> Bags:
     """Return the input as bags, and check or set the number and names of features.
 
     Accepted are `Bags`, a sequence of matrices (one a bag), a 3-D array (bags x instances x
@@ -25,13 +27,22 @@ def validate_bags(estimator: BaseEstimator, X: Any, *, reset: bool) -> Bags:
         The input.
     reset : bool
         True in ``fit``, False afterwards.
+    allow_nan : bool
+        Whether the estimator takes missing values.
     """
     if not holds_bags(X):
         matrix = validate_data(
-            estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=reset,
+            ensure_all_finite="allow-nan" if allow_nan else True,
         )
-        return Bags(matrix, np.arange(matrix.shape[0] + 1))
-    bags = as_bags(X)
+        return Bags(matrix, np.arange(matrix.shape[0] + 1), allow_nan=allow_nan)
+    bags = as_bags(X, allow_nan=allow_nan)
+    if not allow_nan:
+        bags.check_finite()
     _check_features(estimator, bags, reset=reset)
     if len(bags) == 0:
         msg = f"Found Bags with 0 sample(s) while a minimum of 1 is required by {_name(estimator)}."
@@ -52,11 +63,12 @@ def holds_bags(X: Any) -> bool:
     return _is_matrix(next((item for item in X if not _is_empty_list(item)), X[0]))
 
 
-def as_bags(X: Any) -> Bags:
-    """Return `Bags`, a 3-D array or a sequence of matrices as bags."""
+def as_bags(X: Any, *, allow_nan: bool = False) -> Bags:
+    """Return `Bags`, a 3-D array or a sequence of matrices as bags; `Bags` stay as they are."""
     if isinstance(X, Bags):
         return X
-    return Bags.from_array(X) if getattr(X, "ndim", None) == 3 else Bags.from_list(X)
+    make = Bags.from_array if getattr(X, "ndim", None) == 3 else Bags.from_list
+    return make(X, allow_nan=allow_nan)
 
 
 def _is_empty_list(item: Any) -> bool:

@@ -69,7 +69,7 @@ def join_pieces(reading: Reading, pieces: Iterator[Bags]) -> Bags:
     grower = grower_for(first.instances)
     sizes: list[Any] = []
     aligned: dict[str, list[Any]] = {name: [] for name in _ALIGNED}
-    n_pieces = 0
+    n_pieces, allow_nan = 0, False
     for piece in _chain(first, second, pieces):
         if piece.n_features != first.n_features:
             number = sum(map(len, sizes))
@@ -83,15 +83,16 @@ def join_pieces(reading: Reading, pieces: Iterator[Bags]) -> Bags:
         grower.append(piece.instances)
         sizes.append(piece.sizes)
         n_pieces += 1
+        allow_nan |= piece.allow_nan
         for name, values in aligned.items():
             if getattr(piece, name) is not None:
                 values.append(getattr(piece, name))
-    return Bags(
-        grower.finish(),
-        np.append(0, np.cumsum(np.concatenate(sizes))),
+    known: dict[str, Any] = {
         **{name: np.concatenate(v) for name, v in aligned.items() if len(v) == n_pieces},
         **{name: getattr(first, name) for name in _COLUMN_NAMES},
-    )
+    }
+    offsets = np.append(0, np.cumsum(np.concatenate(sizes)))
+    return Bags(grower.finish(), offsets, **known, allow_nan=allow_nan)
 
 
 def _chain(first: Bags, second: Bags, rest: Iterator[Bags]) -> Iterator[Bags]:

@@ -32,8 +32,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     estimator : estimator
         An estimator of bagwise, a scaler or projection of scikit-learn (``StandardScaler``,
         ``MinMaxScaler``, ``MaxAbsScaler``, ``RobustScaler``, ``Normalizer``, ``PCA``,
-        ``TruncatedSVD``, ``Nystroem``, ``VarianceThreshold``), or a ``Pipeline`` of them. Fitted
-        or not: an estimator that is not fitted is saved as its parameters.
+        ``TruncatedSVD``, ``Nystroem``, ``VarianceThreshold``), ``SimpleImputer`` or
+        ``MissingIndicator``, or a ``Pipeline`` of them. Fitted or not: an estimator that is not
+        fitted is saved as its parameters. Of a search, save the ``best_estimator_``.
     path : str or os.PathLike
         Where to save; no suffix is added.
 
@@ -183,6 +184,8 @@ def _entry_of(estimator: Any, at: Scope) -> tuple[str, Entry]:
     for key, entry in REGISTRY.items():
         if entry.name == type(estimator).__name__ and _find(entry, at) is type(estimator):
             return key, entry
+    if hasattr(estimator, "best_estimator_"):
+        at.fail(f"is a {type(estimator).__name__}; save its best_estimator_")
     return at.fail(
         f"is of the class {type(estimator).__module__}.{type(estimator).__qualname__}; "
         f"{_supported()}"

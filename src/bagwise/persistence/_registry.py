@@ -27,7 +27,14 @@ from bagwise.persistence._schema import (
     Scope,
     Text,
 )
-from bagwise.persistence._state import CertificateField, Labels, Matrix, Strings
+from bagwise.persistence._state import (
+    CertificateField,
+    FloatType,
+    Labels,
+    Matrix,
+    Statistics,
+    Strings,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,6 +312,14 @@ _COMPONENTS: dict[str, Field] = {
     "singular_values_": _PER_COMPONENT,
 }
 
+
+def _check_indicator(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that the features exist whose missing values are marked."""
+    at.child("_n_features").bind("n_features", int(state["_n_features"]))
+    if (state["features_"] >= at.sizes["n_features"]).any():
+        at.child("features_").fail("must count features")
+
+
 _CACHE = "it names a cache on this machine; set it to None before saving"
 
 
@@ -446,6 +461,26 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "normalization_": Array(shape=("n_components", "n_components")),
                 "_n_features_out": Optional(Number(kinds="i", size="n_components")),
             },
+        ),
+        _entry(
+            "sklearn.impute.SimpleImputer",
+            {
+                **_INPUT,
+                "statistics_": Statistics("n_features"),
+                "indicator_": Nullable(Nested()),
+                "_fit_dtype": FloatType(),
+                "_fill_dtype": Optional(FloatType()),
+            },
+        ),
+        _entry(
+            "sklearn.impute.MissingIndicator",
+            {
+                **_INPUT,
+                "features_": Array(kinds="i", shape=("n_marked",), ge=0),
+                "_n_features": Number(kinds="i", ge=1),
+                "_precomputed": Flag(),
+            },
+            check=_check_indicator,
         ),
         _entry(
             "sklearn.feature_selection.VarianceThreshold", {**_INPUT, "variances_": _PER_FEATURE}

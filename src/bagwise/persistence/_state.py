@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from bagwise.persistence._schema import MAX_NESTING, Array, Field, Number, Scope, Text, described
 
 _LARGEST_CODE_POINT = 0x10FFFF
+_FLOAT_TYPE = Text(("float32", "float64"))
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,41 @@ class Matrix(Field):
             at.child("indptr").fail("must not decrease")
         if len(indices) and indices.max() >= columns:
             at.child("indices").fail(f"must be below the number of columns, {columns}")
+
+
+@dataclass(frozen=True)
+class FloatType(Field):
+    """The dtype float32 or float64."""
+
+    def dump(self, value: Any, at: Scope) -> Any:
+        return _FLOAT_TYPE.dump(str(value), at)
+
+    def load(self, node: Any, at: Scope) -> Any:
+        return np.dtype(_FLOAT_TYPE.load(node, at))
+
+
+@dataclass(frozen=True)
+class Statistics(Field):
+    """A number per feature; NaN for a feature without values, of dtype object if given by users.
+
+    All of them come back as floats, which is what they are used as.
+    """
+
+    size: str
+
+    def dump(self, value: Any, at: Scope) -> Any:
+        if type(value) is np.ndarray and value.dtype == object:
+            if any(isinstance(part, bool) or not isinstance(part, Real) for part in value.ravel()):
+                at.fail("must be numbers")
+            value = value.astype(np.float64)
+        return self._floats.dump(value, at)
+
+    def load(self, node: Any, at: Scope) -> Any:
+        return self._floats.load(node, at)
+
+    @property
+    def _floats(self) -> Array:
+        return Array(shape=(self.size,), finite=False)
 
 
 @dataclass(frozen=True)

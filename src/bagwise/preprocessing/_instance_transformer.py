@@ -44,7 +44,8 @@ class InstanceTransformer(
 
     The transformer is fitted on the matrix of all instances and transforms them row by row; the
     bags stay. Bags, sequences of matrices and 3-D arrays come back as `Bags`; a plain matrix, which
-    means bags of one instance, comes back as a matrix.
+    means bags of one instance, comes back as a matrix. Missing values are taken where the
+    transformer takes them: ``InstanceTransformer(SimpleImputer())`` fills them.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ class InstanceTransformer(
         """
         with all_or_nothing(self):
             self._validate_params()
-            bags = validate_bags(self, X, reset=True)
+            bags = validate_bags(self, X, reset=True, allow_nan=self._takes_nan())
             check_consistent_length(bags, y)
 
             def fit() -> Any:
@@ -127,7 +128,7 @@ class InstanceTransformer(
             Bags of the same sizes, or a matrix if a matrix was given.
         """
         check_is_fitted(self)
-        bags = validate_bags(self, X, reset=False)
+        bags = validate_bags(self, X, reset=False, allow_nan=self._takes_nan())
         if not holds_bags(X):
             return self.transformer_.transform(X)
         share = shared_by(bags)
@@ -137,6 +138,10 @@ class InstanceTransformer(
                 if share.of_whole(("row by row", name), self._goes_row_by_row):
                     return share.of_each(name, self._transformed)
         return self._transformed(bags)
+
+    def _takes_nan(self) -> bool:
+        """Whether the transformer takes missing values, as scikit-learn's scalers and imputers."""
+        return bool(get_tags(self.transformer).input_tags.allow_nan)
 
     def _goes_row_by_row(self, bags: Bags) -> bool:
         """Tell whether instances become the same alone as among others; a function may look at all.
@@ -211,6 +216,7 @@ class InstanceTransformer(
         tags = super().__sklearn_tags__()
         inner = get_tags(self.transformer)
         tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.three_d_array = True
         tags.target_tags.required = inner.target_tags.required
         tags.transformer_tags = inner.transformer_tags

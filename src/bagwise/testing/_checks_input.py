@@ -9,6 +9,7 @@ from typing import Any
 from unittest import SkipTest
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from bagwise.bags import Bags
 from bagwise.testing._compare import ROUNDING, assert_close, assert_finite, assert_identical
@@ -226,16 +227,28 @@ def check_wrong_width_refused(estimator: Any) -> None:
 
 
 def check_nonfinite_refused(estimator: Any) -> None:
-    """NaN and infinity are refused in fit and afterwards, and the message names the bag."""
+    """NaN and infinity are refused in fit and afterwards, and the message names the bag.
+
+    NaN is taken where scikit-learn's tag says so, as by transformers that fill it.
+    """
     bags, y = make_toy_bags()
     model = fitted(estimator, bags, y)
-    for value in (np.nan, np.inf, -np.inf):
+    takes_nan = get_tags(estimator).input_tags.allow_nan
+    for value in (np.inf, -np.inf) if takes_nan else (np.nan, np.inf, -np.inf):
         bad = copy.deepcopy(bags)
         bad[11][-1, 2] = value
         with raises(ValueError, r"\bbag 11\b", what=f"fit of a bag that holds {value}"):
             fitted(estimator, bad, y)
         with raises(ValueError, r"\bbag 11\b", what=f"Scoring a bag that holds {value}"):
             bag_scores(model, bad)
+    if takes_nan:
+        return
+    bags[11][-1, 2] = np.nan
+    marked = Bags.from_list(bags, allow_nan=True)
+    with raises(ValueError, r"\bbag 11\b", what="fit of Bags that hold NaN and may"):
+        fitted(estimator, marked, y)
+    with raises(ValueError, r"\bbag 11\b", what="Scoring Bags that hold NaN and may"):
+        bag_scores(model, marked)
 
 
 def check_empty_bag_refused(estimator: Any) -> None:

@@ -125,7 +125,7 @@ def _parts(value: Any) -> dict[Any, Any] | None:
         csr = sparse.csr_array(value)
         return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": csr.shape}
     if isinstance(value, Bags):
-        return {"_base": value._base, **value._small_arrays()}
+        return {"_base": value._base, **value._rest()}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, np.random.RandomState):

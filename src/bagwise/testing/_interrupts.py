@@ -57,7 +57,7 @@ class TrippingBags(Bags):
     @classmethod
     def of(cls, bags: Bags, trip: Trip) -> "TrippingBags":
         """Return the same bags, counted."""
-        counted = cls._trusted(bags._base, **bags._small_arrays())
+        counted = cls._trusted(bags._base, **bags._rest())
         counted._trip = trip
         return counted
 
