@@ -1,4 +1,5 @@
 from contextlib import contextmanager
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
+from bagwise import Bags
 from bagwise.cli._evaluate import Evaluation, Scores, grid_size
 from bagwise.cli._models import with_scaling
 from bagwise.cli._output import CommandError, Output
@@ -142,6 +144,72 @@ def test_size_of_a_grid():
     assert grid_size({"C": [1, 2, 3], "gamma": [1, 2]}) == 6
 
 
+def test_other_metrics_are_those_of_scikit_learn(data):
+    bags, y = data
+    scores = Evaluation(QUIET, bags, y, 3).validate(SIL(), {}, 4)
+    names = {"balanced accuracy": "balanced_accuracy", "AUC": "roc_auc"}
+    assert [other.metric for other in scores.others] == list(names)
+    for other in scores.others:
+        wanted = cross_val_score(SIL(), bags, y, cv=folds(4), scoring=names[other.metric])
+        assert other.values == pytest.approx(tuple(wanted))
+
+
+def test_three_classes_have_no_single_curve(data):
+    bags, y = data
+    scores = Evaluation(QUIET, bags, np.arange(40) % 3, 3).validate(SIL(), {}, 4)
+    assert [other.metric for other in scores.others] == ["balanced accuracy"]
+
+
+def test_folds_that_lack_a_class(data):
+    bags, y = data
+    few = np.r_[np.flatnonzero(y == 0)[:8], np.flatnonzero(y == 1)[:3]]
+    with pytest.warns(UserWarning, match="least populated class"):
+        scores = Evaluation(QUIET, bags[few], y[few], 3).validate(SIL(), {}, 4)
+    assert scores.others == ()
+
+
+@pytest.mark.parametrize(("scoring", "name"), [("roc_auc", "AUC"), ("f1", "f1")])
+def test_what_is_measured_first_also_chooses(data, scoring, name):
+    bags, y = data
+    evaluation = Evaluation(QUIET, bags, y, 3, scoring)
+    best, chosen = evaluation.choose(SIL(), GRID, 4)
+    search = GridSearchCV(SIL(), GRID, cv=folds(4), scoring=scoring).fit(bags, y)
+    assert (best, chosen.metric) == (search.best_params_, name)
+    assert chosen.mean == pytest.approx(search.best_score_)
+    scores = evaluation.validate(SIL(), GRID, 4)
+    wanted = cross_val_score(search, bags, y, cv=folds(4), scoring=scoring)
+    assert (scores.metric, scores.values) == (name, pytest.approx(tuple(wanted)))
+    others = {"accuracy", "balanced accuracy", "AUC"} - {name}
+    assert {other.metric for other in scores.others} == others
+
+
+class Watching(SIL):
+    """Keeps the names of the bags that it was fitted to."""
+
+    seen: ClassVar = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen.append(frozenset(name[:3] for name in X.bag_names))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("grid", [{}, {"C": [0.1, 1.0]}], ids=["plain", "nested"])
+def test_groups_stay_together_in_folds_and_in_folds_inside(data, grid):
+    bags, y = data
+    patients = np.repeat([f"p{i:02}" for i in range(10)], 4)
+    names = [f"{patient}-{i}" for i, patient in enumerate(patients)]
+    named = Bags(bags.instances, bags.offsets, bag_names=names)
+    shuffled = np.random.default_rng(0).permutation(40)
+    y = np.tile([0, 1], 20)
+    Watching.seen.clear()
+    evaluation = Evaluation(QUIET, named[shuffled], y[shuffled], 0, groups="^p[0-9]+")
+    scores = evaluation.validate(Watching(), grid, 5)
+    assert "groups of bags together" in scores.protocol
+    sizes = {len(group) for group in Watching.seen}
+    # Of ten patients, eight are left in each fold, and six or seven of these in one inside.
+    assert sizes == ({8} if not grid else {6, 7, 8})
+
+
 def test_label_lists(data):
     bags, y = data
     lists = np.stack([y, 1 - y, np.ones_like(y)], axis=1)
@@ -150,6 +218,7 @@ def test_label_lists(data):
     wanted = cross_val_score(SIL(), bags, lists, cv=splits, scoring=average_precision_scorer)
     assert scores.values == pytest.approx(tuple(wanted))
     assert scores.metric == "average precision"
+    assert scores.others == ()
 
 
 def test_standard_error():
@@ -167,5 +236,8 @@ def test_too_many_folds(data):
 def test_too_few_bags_for_the_search_inside(data):
     bags, y = data
     lists = np.stack([y, 1 - y], axis=1)[:5]
-    with pytest.raises(CommandError, match=r"^5 folds need at least 5 bags. There are 4: lower"):
+    with pytest.raises(
+        CommandError,
+        match=r"^5 folds need at least 5 bags in each training part. There are 4: lower",
+    ):
         Evaluation(QUIET, bags[:5], lists, 0).validate(SIL(), GRID, 5)

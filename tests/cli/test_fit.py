@@ -75,8 +75,24 @@ def test_json(workshop, bagwise):
     assert answer["model"]["bytes"] == (workshop / "m.model").stat().st_size
     assert len(answer["cross_validation"]["values"]) == 3
     assert "seed 5" in answer["cross_validation"]["protocol"]
+    assert answer["cross_validation"]["baseline"] == {"label": 0, "accuracy": 0.5}
     assert answer["search"]["metric"] == "accuracy"
     assert answer["certificate"]["status"] == "converged"
+
+
+def test_estimate_without_a_model(workshop, bagwise, refused):
+    before = set(workshop.iterdir())
+    code, out, _ = bagwise(f"fit {MOLECULES} -m SIL --cv 3 --grid C=0.1,1")
+    assert code == 0
+    assert "Cross-validated accuracy: " in out
+    assert "Chosen: C=" in out
+    assert "Saved" not in out
+    _, out, _ = bagwise(f"fit {MOLECULES} -m SIL --cv 3 --json")
+    answer = json.loads(out)
+    assert answer["model"]["path"] is answer["model"]["bytes"] is None
+    assert answer["certificate"] is answer["training_accuracy"] is None
+    assert set(workshop.iterdir()) == before
+    assert "--output FILE says where the model goes" in refused(f"fit {MOLECULES} -m SIL")
 
 
 def test_label_lists(workshop, bagwise):
@@ -145,6 +161,11 @@ def test_fit_that_fails_in_a_search_is_one_line(workshop, refused):
         ("-m SIL -p C", "--param needs KEY=VALUE"),
         ("-m SIL --cv 1", "--cv"),
         ("-m SIL --cv 100", "100 folds need at least 100"),
+        ("-m SIL --cv 3 --scoring rocauc", "no score 'rocauc'. Did you mean roc_auc?"),
+        ("-m SIL --scoring f1", "--scoring is for --cv or --grid, and neither is given."),
+        ("-m SIL --groups m", "--groups is for --cv or --grid, and neither is given."),
+        ("-m SIL --cv 3 --groups [", "--groups needs a regular expression"),
+        ("-m SIL --cv 3 --groups x", "no match of 'x' in the name of bag 0"),
         ("-m SIL -p kernel=linear -p kernel=rbf", "gives kernel twice"),
     ],
 )

@@ -285,7 +285,18 @@ def test_fit_validated(run):
     assert found["standard_error"] == pytest.approx(values.std(ddof=1) / 2)
     assert found["standard_error"] > 0
     mean, error = values.mean(), 100 * values.std(ddof=1) / 2
-    assert f"Cross-validated accuracy: {mean:.1%} ± {error:.1f} (" in text
+    assert f"Cross-validated accuracy: {mean:.1%} ± {error:.1f}, balanced accuracy " in text
+    balanced, auc = found["others"]
+    for told, scale, unit, digits in ((balanced, 100, "%", 1), (auc, 1, "", 3)):
+        values = scale * np.array(told["values"])
+        error = values.std(ddof=1) / 2
+        told_error = scale * told["standard_error"]
+        assert (scale * told["mean"], told_error) == pytest.approx((values.mean(), error))
+        words = f"{told['metric']} {values.mean():.{digits}f}{unit} ± {error:.{digits}f}"
+        assert words in text
+    assert (balanced["metric"], auc["metric"]) == ("balanced accuracy", "AUC")
+    assert found["baseline"] == {"label": "ant", "accuracy": 0.5}
+    assert "Baseline: always answering ant has 50.0% accuracy\n" in text
 
 
 # --------------------------------------------------------------------------- cluster and annotate

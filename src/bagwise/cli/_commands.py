@@ -134,8 +134,14 @@ def fit(
     data: Data,
     model: Model,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where the model goes. With --cv it may be left out: then nothing is saved.",
+        ),
+    ] = None,
     param: Param = None,
     grid: Annotated[
         list[str] | None,
@@ -149,6 +155,25 @@ def fit(
     cv: Annotated[
         int | None,
         typer.Option("--cv", min=2, metavar="N", help="Estimate the accuracy with N folds."),
+    ] = None,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            "--scoring",
+            metavar="NAME",
+            help="What --cv measures first and --grid chooses by, as scikit-learn calls it: "
+            "roc_auc, balanced_accuracy, f1, ... Default: accuracy; average precision of label "
+            "lists.",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="PATTERN",
+            help="Keep bags of one group in one fold. PATTERN is a regular expression that finds "
+            "the group in the name of a bag: '^[^_]+' for all before the first underscore.",
+        ),
     ] = None,
     bag: Bag = None,
     label: Label = None,
@@ -175,6 +200,8 @@ def fit(
         grid=grid,
         scale=scale,
         folds=cv,
+        scoring=scoring,
+        groups=groups,
         seed=seed,
         overwrite=overwrite,
     )

@@ -5,14 +5,17 @@ The object that ``--json`` prints::
     {"schema": 1, "command": "fit", "seed": int,
      "data": DATA,
      "model": {"name": str, "parameters": {...} as given or chosen, "scaled": bool,
-               "path": str, "bytes": int},
+               "path": str, "bytes": int, or null both if it was not to be saved},
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
-                          "values": [float per fold], "protocol": str} or null,
-     "training_accuracy": float, or null with label lists and for clusters,
+                          "values": [float per fold], "protocol": str,
+                          "others": [{"metric", "mean", "standard_error", "values"}],
+                          "baseline": {"label": most frequent one, "accuracy": its share}, or
+                                      null with label lists} or null,
+     "training_accuracy": float, or null with label lists, for clusters and if not saved,
      "clusters": [{"cluster": value, "bags": int}], or null for classifiers,
      "certificate": {"status": str, "objective": float, "lower_bound": or null, "gap": or null,
-                     "n_iter": int, "solve_seconds": float} or null,
+                     "n_iter": int, "solve_seconds": float}, or null if not saved,
      "seconds": float}
 
 DATA is the same for all commands: ``{"name": str, "bags": int, "instances": int,
@@ -22,13 +25,21 @@ DATA is the same for all commands: ``{"name": str, "bags": int, "instances": int
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._cluster import cluster_sizes, sizes_text
-from bagwise.cli._data import DataRequest, load_data
-from bagwise.cli._evaluate import SEARCH_FOLDS, Evaluation, Scores, grid_size
+from bagwise.cli._data import DataRequest, LoadedData, load_data
+from bagwise.cli._evaluate import (
+    SEARCH_FOLDS,
+    Evaluation,
+    Scores,
+    check_pattern,
+    check_scoring,
+    grid_size,
+)
 from bagwise.cli._files import MODEL, check_target
 from bagwise.cli._models import (
     MODEL_STEP,
@@ -41,17 +52,24 @@ from bagwise.cli._models import (
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_grid, parse_settings
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bagwise.bags import Bags
+
 
 def run_fit(
     output: Output,
     request: DataRequest,
     model: str,
-    path: Path,
+    path: Path | None,
     *,
     params: Sequence[str] | None = None,
     grid: Sequence[str] | None = None,
     scale: bool = True,
     folds: int | None = None,
+    scoring: str | None = None,
+    groups: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
 ) -> None:
@@ -65,24 +83,33 @@ def run_fit(
         The bags.
     model : str
         Name of the estimator.
-    path : Path
-        File for the model.
+    path : Path or None
+        File for the model; None, with ``folds`` only: estimate, and save nothing.
     params, grid : sequence of str
         Settings ``key=value``, and values to choose from, ``key=value,value``.
     scale : bool
         Whether to scale the instances first.
     folds : int or None
         Number of folds of the cross-validation, if there is to be one.
+    scoring : str or None
+        What to measure and to choose by, as scikit-learn calls it.
+    groups : str or None
+        Regular expression that finds the group of a bag in its name.
     seed : int
         Seed of the folds and of the model.
     overwrite : bool
         Whether a file that is not of this kind, or that is read, may be replaced.
     """
-    check_target(path, MODEL, inputs=request.paths(), overwrite=overwrite)
+    if path is not None:
+        check_target(path, MODEL, inputs=request.paths(), overwrite=overwrite)
+    elif not folds:
+        msg = "--output FILE says where the model goes. Only with --cv N it can be left out."
+        raise CommandError(msg, code="usage", where="--output")
     given, choices = parse_settings(params, "--param"), parse_grid(grid, "--grid")
     with output.busy("Loading"):
         cls = find_model(model)
         _check_settings(cls, given, choices, seed)
+        _check_evaluation(scoring, groups, is_wanted=bool(folds or choices))
     learns_from_labels = kind_of(cls) != "clusterer"
     if not learns_from_labels and (folds or choices):
         msg = f"{cls.__name__} learns without labels: there is no accuracy for --cv or --grid."
@@ -100,7 +127,7 @@ def run_fit(
     chosen: dict[str, Any] = {}
     with bad_input(code="data", where=request.data), output.warnings():
         if y is not None:
-            evaluation = Evaluation(output, data.bags, y, seed)
+            evaluation = Evaluation(output, data.bags, y, seed, scoring, groups)
             candidates = {f"{prefix}{name}": values for name, values in choices.items()}
             if folds:
                 validation = evaluation.validate(estimator, candidates, folds)
@@ -108,20 +135,7 @@ def run_fit(
                 best, search = evaluation.choose(estimator, candidates, folds or SEARCH_FOLDS)
                 estimator.set_params(**best)
                 chosen = {name.removeprefix(prefix): value for name, value in best.items()}
-        with output.busy(f"Fitting {cls.__name__}"):
-            fitted = estimator.fit(data.bags, *([] if y is None else [y]))
-            right = None
-            if y is not None and y.ndim == 1:
-                right = float((fitted.predict(data.bags) == y).mean())
-
-    import bagwise
-
-    bagwise.save(fitted, path)
-    result = getattr(fitted[-1] if scale else fitted, "result_", None)
-    size = path.stat().st_size
-    sizes = None
-    if not learns_from_labels:
-        sizes = cluster_sizes((fitted[-1] if scale else fitted).labels_)
+        fitted = None if path is None else _fit_and_save(output, estimator, data.bags, y, path)
     answer = {
         "command": "fit",
         "seed": seed,
@@ -130,34 +144,73 @@ def run_fit(
             "name": cls.__name__,
             "parameters": json_value({**given, **chosen}),
             "scaled": scale,
-            "path": str(path),
-            "bytes": size,
+            "path": None if path is None else str(path),
+            "bytes": None if fitted is None else fitted.size,
         },
         "search": None if search is None else _as_json(search, folds_too=False),
-        "cross_validation": None if validation is None else _as_json(validation),
-        "training_accuracy": right,
-        "clusters": sizes,
-        "certificate": certificate_json(result),
+        "cross_validation": None
+        if validation is None
+        else {
+            **_as_json(validation),
+            "others": [_as_json(scores, with_protocol=False) for scores in validation.others],
+            "baseline": _baseline(y),
+        },
+        "training_accuracy": None if fitted is None else fitted.accuracy,
+        "clusters": None if fitted is None else fitted.clusters,
+        "certificate": None if fitted is None else certificate_json(fitted.result),
         "seconds": round(time.perf_counter() - started, 3),
     }
     lines = [f"{_name_text(cls.__name__, {**given, **chosen})} on {data.summary()}"]
     if search is not None:
         lines.append(
-            f"Chosen: {_settings_text(chosen)}, with {_percent(search.mean)} {search.metric} the "
+            f"Chosen: {_settings_text(chosen)}, with {search.mean_text} {search.metric} the "
             f"best of {count(grid_size(choices), 'setting')} in {search.protocol}"
         )
     if validation is not None:
-        lines.append(_validation_text(validation))
-    elif right is not None:
+        lines += _validation_lines(validation, data, y)
+    elif fitted is not None and fitted.accuracy is not None:
         lines.append(
-            f"Accuracy on the bags it learned from: {_percent(right)} "
+            f"Accuracy on the bags it learned from: {fitted.accuracy:.1%} "
             "(says little of others; --cv 10 estimates that)"
         )
-    if sizes is not None:
-        lines.append(f"Clusters: {sizes_text(sizes)}")
-    lines.append(f"Certificate: {certificate_text(result)}")
-    lines.append(f"Saved: {path} ({size / 1000:,.1f} kB)")
+    if fitted is not None:
+        lines += fitted.lines(path)
     output.result("\n".join(lines), answer)
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What there is to say of a model that was fitted and saved."""
+
+    size: int  # bytes of the file
+    accuracy: float | None  # on the bags that it learned from
+    clusters: list[dict[str, Any]] | None
+    result: Any
+
+    def lines(self, path: Path | None) -> list[str]:
+        """Say it."""
+        clusters = [] if self.clusters is None else [f"Clusters: {sizes_text(self.clusters)}"]
+        return [
+            *clusters,
+            f"Certificate: {certificate_text(self.result)}",
+            f"Saved: {path} ({self.size / 1000:,.1f} kB)",
+        ]
+
+
+def _fit_and_save(
+    output: Output, estimator: Any, bags: "Bags", y: "NDArray[Any] | None", path: Path
+) -> _Saved:
+    import bagwise
+
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    accuracy = None
+    with output.busy(f"Fitting {type(last).__name__}"):
+        estimator.fit(bags, *([] if y is None else [y]))
+        if y is not None and y.ndim == 1:
+            accuracy = float((estimator.predict(bags) == y).mean())
+    bagwise.save(estimator, path)
+    clusters = cluster_sizes(last.labels_) if y is None else None
+    return _Saved(path.stat().st_size, accuracy, clusters, getattr(last, "result_", None))
 
 
 def _check_settings(
@@ -173,23 +226,52 @@ def _check_settings(
             make_model(cls, {**given, name: value}, seed, "--grid")
 
 
-def _as_json(scores: Scores, *, folds_too: bool = True) -> dict[str, Any]:
+def _check_evaluation(scoring: str | None, groups: str | None, *, is_wanted: bool) -> None:
+    """Refuse options of an evaluation that are wrong, or that nothing would look at."""
+    for option, value, check in (
+        ("--scoring", scoring, check_scoring),
+        ("--groups", groups, check_pattern),
+    ):
+        if value is not None:
+            if not is_wanted:
+                msg = f"{option} is for --cv or --grid, and neither is given."
+                raise CommandError(msg, code="usage", where=option)
+            check(value)
+
+
+def _as_json(
+    scores: Scores, *, folds_too: bool = True, with_protocol: bool = True
+) -> dict[str, Any]:
     found: dict[str, Any] = {"metric": scores.metric, "mean": scores.mean}
     if folds_too:
         found |= {"standard_error": scores.standard_error, "values": list(scores.values)}
-    return {**found, "protocol": scores.protocol}
+    if with_protocol:
+        found["protocol"] = scores.protocol
+    return found
 
 
-def _validation_text(scores: Scores) -> str:
-    return (
-        f"Cross-validated {scores.metric}: {_percent(scores.mean)} ± "
-        f"{100 * scores.standard_error:.1f} (mean ± standard error over the folds; "
-        f"{scores.protocol})"
-    )
+def _baseline(y: "NDArray[Any] | None") -> dict[str, Any] | None:
+    """Return the most frequent label, and how often it is right."""
+    import numpy as np
+
+    if y is None or y.ndim == 2:
+        return None
+    labels, counts = np.unique(y, return_counts=True)
+    top = int(counts.argmax())
+    return {"label": json_value(labels[top]), "accuracy": float(counts[top] / len(y))}
 
 
-def _percent(share: float) -> str:
-    return f"{share:.1%}"
+def _validation_lines(scores: Scores, data: LoadedData, y: "NDArray[Any] | None") -> list[str]:
+    told = [f"{other.metric} {other.text}" for other in scores.others]
+    lines = [
+        f"Cross-validated {scores.metric}: {', '.join([scores.text, *told])} "
+        f"(mean ± standard error over the folds; {scores.protocol})"
+    ]
+    baseline = _baseline(y)
+    if baseline is not None:
+        label = data.label_text(baseline["label"])
+        lines.append(f"Baseline: always answering {label} has {baseline['accuracy']:.1%} accuracy")
+    return lines
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:
