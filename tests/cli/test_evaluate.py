@@ -155,7 +155,7 @@ def test_other_metrics_are_those_of_scikit_learn(data):
 
 
 def test_three_classes_have_no_single_curve(data):
-    bags, y = data
+    bags, _ = data
     scores = Evaluation(QUIET, bags, np.arange(40) % 3, 3).validate(SIL(), {}, 4)
     assert [other.metric for other in scores.others] == ["balanced accuracy"]
 
