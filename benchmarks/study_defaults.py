@@ -16,7 +16,7 @@ A cell is a method on a task, with all its repeats. It fails
 * ``constant``: if a model gives all training bags the same label.
 
     BAGWISE_DATA=... python benchmarks/study_defaults.py [--tasks ...] [--methods ...] [--seed 0]
-        [--repeats 5] [--results FILE] [--markdown]
+        [--repeats 5] [--results FILE]
 
 Each cell is a line of the file with the results when it is done, and a cell that is there is not
 run again. ``--seed`` draws other parts of the large sets, other bags from the generators and other
@@ -105,9 +105,7 @@ TASKS = {
     "digits_7_rare": partial(made, load_digit_bags, 1, target=7, positive_share=0.1),
     "key": partial(made, make_key_instance_bags, 1),
     "key_rare": partial(made, make_key_instance_bags, 1, n_bags=200, positive_share=0.1),
-    "key_large_bags": partial(
-        made, make_key_instance_bags, 1, n_bags=80, min_size=20, max_size=40
-    ),
+    "key_large_bags": partial(made, make_key_instance_bags, 1, n_bags=80, min_size=20, max_size=40),
     "rings": partial(made, make_ring_bags, 1),
     "three_classes": partial(made, make_three_class_bags, 0),
     "clusters": partial(made, make_cluster_bags, 0),
@@ -128,7 +126,9 @@ def estimator_of(method, task, repeat):
     model = METHODS[method]()
     if "random_state" in model.get_params():
         model.set_params(random_state=repeat)
-    return model if task in UNSCALED else make_pipeline(InstanceTransformer(StandardScaler()), model)
+    return (
+        model if task in UNSCALED else make_pipeline(InstanceTransformer(StandardScaler()), model)
+    )
 
 
 def run_cell(task, method, seed, n_repeats):
@@ -185,38 +185,52 @@ def median_aucs(cells):
     return {task: float(np.median(values)) for task, values in aucs.items()}
 
 
+def summary(method, cells, medians):
+    """Return the means over tasks that a line of the table shows, of a method's cells by task."""
+    whole = {task: cell for task, cell in cells.items() if not cell.get("out_of_time")}
+    auc, accuracy, majority = (
+        np.array([np.mean(cell[name]) for cell in whole.values()])
+        for name in ("auc", "accuracy", "majority")
+    )
+    median = np.array([medians[task] for task in whole])
+    seconds = np.median([cell["seconds"] / len(cell["auc"]) for cell in whole.values()])
+    return {
+        "method": f"`{method}`",
+        "AUC": f"{auc.mean():.3f}",
+        "AUC - median": f"{(auc - median).mean():+.3f}",
+        "accuracy": f"{100 * accuracy.mean():.1f}",
+        "accuracy - majority": f"{100 * (accuracy - majority).mean():+.1f}",
+        "constant": str(sum(sum(cell["constant"]) for cell in whole.values())),
+        "seconds": f"{seconds:.2f}",
+        "fails": str(sum(bool(failures(cell, medians[task])) for task, cell in cells.items())),
+    }
+
+
 def report(cells, tasks, methods):
-    """Print the verdicts of the rules, and for each method what they come to."""
+    """Print a table of the methods, then the cells that fail."""
     medians = median_aucs(cells)
-    print(f"{'method':>18} {'AUC':>5} {'- median':>8} {'acc.':>5} {'- majority':>10} {'s':>6}  fails")
-    for method in methods:
-        mine = {task: cells[task, method] for task in tasks if (task, method) in cells}
-        whole = {task: cell for task, cell in mine.items() if cell["auc"]}
-        if not whole:
-            continue
-        auc = np.array([np.mean(cell["auc"]) for cell in whole.values()])
-        accuracy = np.array([np.mean(cell["accuracy"]) for cell in whole.values()])
-        majority = np.array([np.mean(cell["majority"]) for cell in whole.values()])
-        median = np.array([medians[task] for task in whole])
-        verdicts = {
-            task: failures(cell, medians.get(task, np.nan)) for task, cell in mine.items()
-        }
-        print(
-            f"{method:>18} {auc.mean():5.3f} {(auc - median).mean():+8.3f} "
-            f"{100 * accuracy.mean():5.1f} {100 * (accuracy - majority).mean():+10.1f} "
-            f"{sum(cell['seconds'] for cell in mine.values()):6.1f}  "
-            + "; ".join(
-                f"{task} ({', '.join(broken)}: {100 * np.mean(mine[task]['accuracy']):.1f} of "
-                f"{100 * np.mean(mine[task]['majority']):.1f}, AUC {np.mean(mine[task]['auc']):.2f}"
-                f", {sum(mine[task]['constant'])} constant)"
-                for task, broken in verdicts.items()
-                if broken
-            )
-        )
+    verdicts = []
+    for k, method in enumerate(methods):
+        mine = {task: cells[task, method] for task in tasks}
+        row = summary(method, mine, medians)
+        if k == 0:
+            print("| " + " | ".join(row) + " |", "|" + "---|" * len(row), sep="\n")
+        print("| " + " | ".join(row.values()) + " |")
+        for task, cell in mine.items():
+            if failures(cell, medians[task]):
+                verdicts.append(verdict(cell, medians[task]))
+    print("", *sorted(verdicts), sep="\n")
+    print(f"{len(verdicts)} of {len(tasks) * len(methods)} cells fail")
 
 
-def print_markdown(cells, tasks, methods):
-    """Print a table of AUCs and one of accuracies."""
+def verdict(cell, median_auc):
+    """Return in words why a cell fails."""
+    accuracy, majority = (100 * np.mean(cell[name]) for name in ("accuracy", "majority"))
+    return (
+        f"{cell['task']:>18} {cell['method']:>18}: {', '.join(failures(cell, median_auc))} "
+        f"(accuracy {accuracy:.1f}, majority {majority:.1f}, AUC {np.mean(cell['auc']):.2f} of "
+        f"{median_auc:.2f}, {sum(cell['constant'])} constant)"
+    )
 
 
 def main():
@@ -226,7 +240,6 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--markdown", action="store_true", help="print the tables of the docs")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     options.results.parent.mkdir(parents=True, exist_ok=True)

@@ -38,14 +38,13 @@ def half_norm(model):
     return 0.5 * float(model.dual_coef_[0] @ K @ model.dual_coef_[0])
 
 
-def factors(model, bags, y, weight=1.0):
+def factors(model, bags, y):
     """Return what an unlabelled instance and a positive bag cost in units of C."""
-    mass = np.broadcast_to(weight, len(y))
-    n_negative = (mass * bags.sizes)[y == 0].sum()
+    negative_size, positive_size = (bags.sizes[y == side].mean() for side in (0, 1))
     unlabelled, bag = model.unlabelled_cost, model.bag_cost
     return (
-        n_negative / (mass * bags.sizes)[y == 1].sum() if unlabelled == "balanced" else unlabelled,
-        n_negative / mass[y == 1].sum() if bag == "balanced" else bag,
+        negative_size / positive_size if unlabelled == "balanced" else unlabelled,
+        negative_size if bag == "balanced" else bag,
     )
 
 

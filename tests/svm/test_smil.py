@@ -38,24 +38,28 @@ def half_norm(model):
     return 0.5 * float(model.dual_coef_[0] @ K @ model.dual_coef_[0])
 
 
-def smil_loss(C, scores, bags, y, weight=None, cost=None):
+def mean_sizes(bags, y):
+    """Return the mean sizes of negative and of positive bags."""
+    return [bags.sizes[y == side].mean() for side in (0, 1)]
+
+
+def smil_loss(C, scores, bags, y, weight=None):
     """Return sMIL's loss, one bag after the other."""
     weight = np.ones(len(y)) if weight is None else weight
-    cost = weight if cost is None else cost
-    n_negative = (weight * bags.sizes)[y == 0].sum()
-    m_positive = weight[y == 1].sum()
+    size, _ = mean_sizes(bags, y)
     total = 0.0
     for i, (a, b) in enumerate(pairwise(bags.offsets)):
         if y[i] == 1:
-            total += cost[i] / m_positive * max(2 / (b - a) - 1 - scores[a:b].mean(), 0.0)
+            total += size * weight[i] * max(2 / (b - a) - 1 - scores[a:b].mean(), 0.0)
         else:
-            total += cost[i] / n_negative * np.maximum(1 + scores[a:b], 0.0).sum()
+            total += weight[i] * np.maximum(1 + scores[a:b], 0.0).sum()
     return C * total
 
 
 def stmil_loss(C, scores, bags, y):
-    unlabelled = scores[np.repeat(y, bags.sizes) == 1]
-    return smil_loss(C, scores, bags, y) + C * np.maximum(1 - np.abs(unlabelled), 0.0).mean()
+    negative_size, positive_size = mean_sizes(bags, y)
+    either = np.maximum(1 - np.abs(scores[np.repeat(y, bags.sizes) == 1]), 0.0)
+    return smil_loss(C, scores, bags, y) + C * negative_size / positive_size * either.sum()
 
 
 def smil_matrix(bags, y):
@@ -91,33 +95,47 @@ def solve_rows(K, sign, target, cost):
 @pytest.mark.parametrize("kind", ["close", "witness"])
 def test_smil_has_the_objective_of_the_docstring(trainer, kind):
     bags, y = toy(kind=kind, max_size=6)
-    model = SMIL(C=30.0, **TRAINERS[trainer]).fit(bags, y)
-    value = half_norm(model) + smil_loss(30.0, model.instance_decision_function(bags), bags, y)
+    model = SMIL(C=0.3, **TRAINERS[trainer]).fit(bags, y)
+    value = half_norm(model) + smil_loss(0.3, model.instance_decision_function(bags), bags, y)
     assert model.result_.objective == pytest.approx(value, rel=1e-5)
     assert model.result_.converged
 
 
 @pytest.mark.parametrize("kind", ["close", "witness"])
-@pytest.mark.parametrize("C", [3.0, 1000.0])
+@pytest.mark.parametrize("C", [0.05, 10.0])
 def test_smil_is_the_optimum_of_the_conic_solver(kind, C):
     bags, y = toy(24, kind)
     model = SMIL(C=C, tol=1e-9).fit(bags, y)
     S, sign, target = smil_matrix(bags, y)
     K = instance_kernel(bags.instances, bags.instances, "rbf", gamma=scale_gamma(bags.instances))
-    cost = np.where(sign > 0, C / (y == 1).sum(), C / (sign < 0).sum())
+    cost = np.where(sign > 0, C * bags.sizes[y == 0].mean(), C)
     margin, objective = solve_rows(S @ K @ S.T, sign, target, cost)
     assert model.result_.objective == pytest.approx(objective, rel=1e-6)
     got = S @ model.instance_decision_function(bags)
     np.testing.assert_allclose(got - got.mean(), margin - margin.mean(), atol=1e-4)
 
 
-@pytest.mark.parametrize("C", [5.0, 200.0])
-def test_smil_of_single_instances_is_an_svm_with_costs_by_class(C):
+@pytest.mark.parametrize("C", [0.05, 10.0])
+def test_balanced_classes_are_the_costs_of_the_paper(C):
+    """There, each side is a mean: C / N_- for a negative instance, C / m_+ for a positive bag."""
+    bags, y = toy(36, max_size=6)
+    bags, y = bags[6:], y[6:] * (np.arange(30) % 3 > 0)  # few positive ones
+    n_negative = bags.sizes[y == 0].sum()
+    costs = {0: C, 1: C * n_negative / (y == 1).sum()}
+    S, sign, target = smil_matrix(bags, y)
+    K = instance_kernel(bags.instances, bags.instances, "rbf", gamma=scale_gamma(bags.instances))
+    _, objective = solve_rows(S @ K @ S.T, sign, target, np.where(sign > 0, costs[1], costs[0]))
+    converted = 2 * (y == 0).sum() / (len(y) * n_negative) * (C * n_negative)
+    model = SMIL(C=converted, class_weight="balanced", tol=1e-9).fit(bags, y)
+    assert model.result_.objective == pytest.approx(objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.2, 5.0])
+def test_smil_of_single_instances_is_an_svm(C):
     bags, y = toy(30, max_size=1)
     y = np.where(np.arange(30) < 10, 1, y)
     model = SMIL(C=C, tol=1e-9).fit(bags, y)
-    weight = {0: 1 / (y == 0).sum(), 1: 1 / (y == 1).sum()}
-    svc = SVC(C=C, class_weight=weight, tol=1e-9).fit(bags.instances, y)
+    svc = SVC(C=C, tol=1e-9).fit(bags.instances, y)
     np.testing.assert_allclose(
         model.decision_function(bags), svc.decision_function(bags.instances), atol=2e-4
     )
@@ -134,9 +152,9 @@ def test_smil_scores_bags_by_their_mean_and_size():
 
 def test_class_weight_multiplies_the_costs_of_smil():
     bags, y = toy(30)
-    model = SMIL(C=20.0, class_weight={0: 0.5, 1: 3.0}).fit(bags, y)
+    model = SMIL(C=0.2, class_weight={0: 0.5, 1: 3.0}).fit(bags, y)
     scores = model.instance_decision_function(bags)
-    loss = smil_loss(20.0, scores, bags, y, np.ones(30), np.array([0.5, 3.0])[y])
+    loss = smil_loss(0.2, scores, bags, y, np.array([0.5, 3.0])[y])
     assert model.result_.objective == pytest.approx(half_norm(model) + loss, rel=1e-5)
 
 
@@ -162,8 +180,8 @@ def test_weights_are_repetitions(cls, kernel):
 @pytest.mark.parametrize("kind", ["close", "witness"])
 def test_stmil_has_the_objective_of_the_docstring_and_it_falls(trainer, kind):
     bags, y = toy(kind=kind, max_size=6)
-    model = STMIL(C=30.0, **TRAINERS[trainer]).fit(bags, y)
-    value = half_norm(model) + stmil_loss(30.0, model.instance_decision_function(bags), bags, y)
+    model = STMIL(C=0.3, **TRAINERS[trainer]).fit(bags, y)
+    value = half_norm(model) + stmil_loss(0.3, model.instance_decision_function(bags), bags, y)
     assert model.result_.objective == pytest.approx(value, rel=1e-5)
     assert model.result_.converged
     history = model.result_.history
@@ -174,27 +192,28 @@ def test_stmil_has_the_objective_of_the_docstring_and_it_falls(trainer, kind):
 
 def test_stmil_starts_at_smil():
     bags, y = toy(30)
-    smil = SMIL(C=30.0).fit(bags, y)
-    start = half_norm(smil) + stmil_loss(30.0, smil.instance_decision_function(bags), bags, y)
-    assert STMIL(C=30.0).fit(bags, y).result_.history[0] == pytest.approx(start, rel=1e-6)
+    smil = SMIL(C=0.3).fit(bags, y)
+    start = half_norm(smil) + stmil_loss(0.3, smil.instance_decision_function(bags), bags, y)
+    assert STMIL(C=0.3).fit(bags, y).result_.history[0] == pytest.approx(start, rel=1e-6)
 
 
 def test_stmil_ends_where_its_own_labels_are_best():
     """The convex problem with the signs of the final scores has the model as its solution."""
     bags, y = toy(24)
-    C = 20.0
+    C = 0.2
     model = STMIL(C=C, tol=1e-9).fit(bags, y)
     scores = model.instance_decision_function(bags)
     S, sign, target = smil_matrix(bags, y)
     free = np.flatnonzero(np.repeat(y, bags.sizes) == 1)
-    cost = np.where(sign > 0, C / (y == 1).sum(), C / (sign < 0).sum())
+    negative_size, positive_size = mean_sizes(bags, y)
+    cost = np.where(sign > 0, C * negative_size, C)
     rows = np.vstack([S, np.eye(bags.n_instances)[free]])
     K = instance_kernel(bags.instances, bags.instances, "rbf", gamma=scale_gamma(bags.instances))
     _, objective = solve_rows(
         rows @ K @ rows.T,
         np.concatenate([sign, np.where(scores[free] >= 0, 1.0, -1.0)]),
         np.concatenate([target, np.ones(len(free))]),
-        np.concatenate([cost, np.full(len(free), C / len(free))]),
+        np.concatenate([cost, np.full(len(free), C * negative_size / positive_size)]),
     )
     assert model.result_.objective == pytest.approx(objective, rel=1e-6)
 
@@ -206,7 +225,7 @@ def test_stmil_from_many_starts_finds_what_enumeration_finds():
     K = instance_kernel(bags.instances, bags.instances, "rbf", gamma=0.5)
     S, sign, target = smil_matrix(bags, y)
     rows = np.vstack([S, np.eye(12)[:6]])
-    cost = np.concatenate([np.where(sign > 0, 10.0 / 3, 10.0 / 6), np.full(6, 10.0 / 6)])
+    cost = np.concatenate([np.where(sign > 0, 2.0 * 1.5, 1.5), np.full(6, 1.5)])
     values = [
         solve_rows(
             rows @ K @ rows.T,
@@ -216,7 +235,7 @@ def test_stmil_from_many_starts_finds_what_enumeration_finds():
         )[1]
         for labels in product([1.0, -1.0], repeat=6)
     ]
-    many = STMIL(C=10.0, gamma=0.5, tol=1e-9, n_init=60, random_state=0).fit(bags, y)
+    many = STMIL(C=1.5, gamma=0.5, tol=1e-9, n_init=60, random_state=0).fit(bags, y)
     assert many.result_.objective == pytest.approx(min(values), rel=1e-6)
 
 
@@ -282,7 +301,7 @@ def test_threshold_beyond_all_scores_needs_no_resolution():
 
 def test_stmil_threshold_is_the_best_one_for_its_training_bags():
     bags, y = toy(40, "close", max_size=6)
-    model = STMIL(C=10.0, gamma=0.05).fit(bags, y)
+    model = STMIL(C=0.1, gamma=0.05).fit(bags, y)
     scores = model.decision_function(bags)
     sign = np.where(y == 1, 1.0, -1.0)
     mistakes = errors(0.0, scores, sign, np.ones(40))
@@ -296,8 +315,7 @@ def test_stmil_threshold_is_the_best_one_for_its_training_bags():
 def sbmil_labels(model, bags, y):
     """Return the labels of instances that the second stage should have."""
     is_positive = np.repeat(y, bags.sizes) == 1
-    C = model.C * (~is_positive).sum()
-    first = SMIL(C=C, tol=model.tol).fit(bags, y).instance_decision_function(bags)
+    first = SMIL(C=model.C, tol=model.tol).fit(bags, y).instance_decision_function(bags)
     n = is_positive.sum()
     k = int(np.clip(np.ceil(model.eta * n - 1e-9), (y == 1).sum(), n))
     labels = np.full(bags.n_instances, -1.0)

@@ -46,17 +46,18 @@ class MissSVM(MaxRuleMachine):
     C : float
         Cost of margin violations of negative instances.
     unlabelled_cost : "balanced" or float
-        :math:`C_u / C`. ``"balanced"`` is the number of instances in negative bags divided by that
-        in positive ones, :math:`N_- / N_+`; 0 leaves these instances alone.
+        :math:`C_u / C`. ``"balanced"`` is the ratio of the mean sizes of negative and positive
+        bags, :math:`\bar n_- / \bar n_+`, so that the instances of a positive bag together cost as
+        much as those of a negative one; 0 leaves these instances alone.
     bag_cost : "balanced" or float
-        :math:`C_b / C`. ``"balanced"`` is the number of instances in negative bags divided by that
-        of positive bags, :math:`N_- / m_+`. Near 1 or below, negative instances prevail.
+        :math:`C_b / C`. ``"balanced"`` is the mean size of negative bags, :math:`\bar n_-`, so that
+        a positive bag costs as much as the instances of a negative one. Near 1 or below, negative
+        instances prevail.
     |kernel, gamma, degree, coef0, approx, rank|
     n_init : int
         Number of starts: the means of bags, then labels and best instances drawn at random. The end
         with the lowest objective is kept.
     |class_weight|
-        Unlike sample weights, they do not count in balanced ``unlabelled_cost`` and ``bag_cost``.
     |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
 
     Attributes
@@ -157,13 +158,13 @@ class MissSVM(MaxRuleMachine):
 
         def problem(output: int) -> Alternation:
             sides = Sides.of(bags.offsets, target.signs[:, output])
-            n_negative, n_unlabelled, n_positive = sides.counts(bag_weight)
+            negative_size, positive_size = sides.mean_sizes(cost_weight[:, output])
             return _SemiSupervisedProblem(
                 representation.trainer,
                 sides,
                 self.C * cost_weight[:, output],
-                unlabelled=_factor(self.unlabelled_cost, n_negative / n_unlabelled),
-                bag=_factor(self.bag_cost, n_negative / n_positive),
+                unlabelled=_factor(self.unlabelled_cost, negative_size / positive_size),
+                bag=_factor(self.bag_cost, negative_size),
                 slack=2.0 * self.tol,
             )
 

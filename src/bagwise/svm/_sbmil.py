@@ -41,9 +41,7 @@ class SBMIL(MaxRuleMachine):
     Parameters
     ----------
     C : float
-        Cost of margin violations. In the first stage, that of a negative instance; positive bags
-        together cost there as much as negative instances together. This is `SMIL` with :math:`C`
-        times the number of negative instances.
+        Cost of margin violations, in both stages; in the first it is that of `SMIL`.
     eta : float
         Share of positive ones among the instances of positive bags, 0 to 1. They are at least as
         many as there are positive bags. Worth tuning, in {0.1, 0.3, 0.5, 0.7, 0.9}.
@@ -168,8 +166,7 @@ class SBMIL(MaxRuleMachine):
 
 def _solve(trainer: Trainer, sides: Sides, C: float, eta: float, weight: Floats) -> Solution:
     """Run both stages of one output."""
-    n_negative = sides.counts(weight)[0]
-    sparse = trainer.solve(SparseLoss.averaged(sides, C * n_negative * weight, weight).rows())
+    sparse = trainer.solve(SparseLoss.balanced(sides, C * weight).rows())
     sign = np.full(trainer.n_instances, -1.0)
     sign[sides.unlabelled[best_share(sparse.scores, sides, eta, weight)]] = 1.0
     cost = np.empty(trainer.n_instances)

@@ -23,12 +23,13 @@ class SMIL(AsymmetricClassifier, KernelMachine):
     .. math::
 
         \min_{w, b} \; \tfrac12 \|w\|^2
-        + \frac{C}{N_-} \sum_{i : y_i = -1} v_i \sum_j \bigl(1 + f(x_{ij})\bigr)_+
-        + \frac{C}{m_+} \sum_{i : y_i = 1} v_i
+        + C \sum_{i : y_i = -1} v_i \sum_j \bigl(1 + f(x_{ij})\bigr)_+
+        + C \bar n_- \sum_{i : y_i = 1} v_i
           \Bigl(\frac{2}{n_i} - 1 - \frac{1}{n_i} \sum_j f(x_{ij})\Bigr)_+
 
-    where :math:`N_-` instances are in negative bags and :math:`m_+` bags are positive, both counted
-    with ``sample_weight``. More than two classes are learned one against the rest.
+    where :math:`\bar n_- = \sum_{y_i = -1} v_i n_i / \sum_{y_i = -1} v_i` is the mean size of
+    negative bags: a positive bag costs as much as the instances of a negative one. More than two
+    classes are learned one against the rest.
 
     The mean of a negative bag is to lie at -1 or below, that of a positive one at
     :math:`2 / n_i - 1` or above, so a bag is positive if its mean is above the middle of the two:
@@ -38,11 +39,8 @@ class SMIL(AsymmetricClassifier, KernelMachine):
     Parameters
     ----------
     C : float
-        Cost of margin violations. As it is divided by counts, the cost of one instance is small:
-        hence a default that is larger than that of other methods.
-    |kernel, gamma, degree, coef0, approx, rank|
-    |class_weight|
-        Unlike sample weights, they do not count in :math:`N_-` and :math:`m_+`.
+        Cost of margin violations, that of one negative instance.
+    |kernel, gamma, degree, coef0, approx, rank, class_weight|
     |pos_label, cache_size, tol, max_iter, random_state: maps, n_jobs|
 
     Attributes
@@ -59,12 +57,16 @@ class SMIL(AsymmetricClassifier, KernelMachine):
 
     Notes
     -----
-    With bags of one instance this is an ordinary support vector machine with the costs
-    :math:`C / N_-` and :math:`C / m_+`. A bag is the mean of its instances in feature space; the
-    variant of the paper that divides by its norm there is not offered.
+    The paper divides by counts: the costs are :math:`C' / N_-` for each of the :math:`N_-`
+    instances in negative bags and :math:`C' / m_+` for each of the :math:`m_+` positive bags. That
+    is ``class_weight="balanced"`` with :math:`C = 2 m_- C' / (m N_-)`, where :math:`m_-` of
+    :math:`m` bags are negative. Divided by counts, no grid of :math:`C'` serves sets of different
+    sizes; and where positive bags are rare, both sides costing the same calls many a negative bag
+    positive.
 
-    The default of ``C`` gives an accuracy of 0.86 on standardised Musk1 (10-fold
-    cross-validation); 100 and 10000 give about the same, 10 clearly less and 1 that of chance.
+    With bags of one instance this is an ordinary support vector machine. A bag is the mean of its
+    instances in feature space; the variant of the paper that divides by its norm there is not
+    offered.
 
     References
     ----------
@@ -93,7 +95,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         kernel: Any = "rbf",
         gamma: Any = "scale",
@@ -136,7 +138,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
 
         def solve(output: int) -> Solution:
             sides = Sides.of(bags.offsets, target.signs[:, output])
-            loss = SparseLoss.averaged(sides, self.C * cost_weight[:, output], bag_weight)
+            loss = SparseLoss.balanced(sides, self.C * cost_weight[:, output])
             return trainer.solve(loss.rows())
 
         return self._fitted(representation, self._solve_outputs(trainer, target, solve))
@@ -145,4 +147,4 @@ class SMIL(AsymmetricClassifier, KernelMachine):
         return self._side * mean_rule(self._side * self._instance_outputs(bags), bags.offsets)
 
     def __bagwise_tags__(self) -> BagTags:
-        return BagTags(asymmetric=True, **self._invariances())
+        return BagTags(asymmetric=True, supervised_analogue=self._ordinary, **self._invariances())

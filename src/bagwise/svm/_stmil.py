@@ -29,14 +29,15 @@ class STMIL(AsymmetricClassifier, KernelMachine):
     .. math::
 
         \min_{w, b} \; \tfrac12 \|w\|^2
-        + \frac{C}{N_-} \sum_{i : y_i = -1} v_i \sum_j \bigl(1 + f(x_{ij})\bigr)_+
-        + \frac{C}{m_+} \sum_{i : y_i = 1} v_i
+        + C \sum_{i : y_i = -1} v_i \sum_j \bigl(1 + f(x_{ij})\bigr)_+
+        + C \bar n_- \sum_{i : y_i = 1} v_i
           \Bigl(\frac{2}{n_i} - 1 - \frac{1}{n_i} \sum_j f(x_{ij})\Bigr)_+
-        + \frac{C}{N_+} \sum_{i : y_i = 1} v_i \sum_j \bigl(1 - |f(x_{ij})|\bigr)_+
+        + C \frac{\bar n_-}{\bar n_+} \sum_{i : y_i = 1} v_i \sum_j \bigl(1 - |f(x_{ij})|\bigr)_+
 
-    where :math:`n_i` is the size of bag :math:`i`, :math:`N_-` and :math:`N_+` are the numbers of
-    instances in negative and positive bags and :math:`m_+` is that of positive bags, all counted
-    with ``sample_weight``. More than two classes are learned one against the rest.
+    where bag :math:`i` has :math:`n_i` instances, and :math:`\bar n_-` and :math:`\bar n_+` are the
+    mean sizes of negative and positive bags, weighted by :math:`v_i`: a positive bag costs as much
+    as the instances of a negative one, and so do its instances together. More than two classes are
+    learned one against the rest.
 
     The last loss is the smaller of the hinges of both labels. The first problem is `SMIL`; then
     each instance of a positive bag takes the label of its sign (+1 where a score is 0), the convex
@@ -49,15 +50,13 @@ class STMIL(AsymmetricClassifier, KernelMachine):
     Parameters
     ----------
     C : float
-        Cost of margin violations. As it is divided by counts, the cost of one instance is small:
-        hence a default that is larger than that of other methods.
+        Cost of margin violations, that of one negative instance.
     |kernel, gamma, degree, coef0, approx, rank|
     n_init : int
         Number of starts: that of `SMIL`, then labels drawn at random. The end with the lowest
         objective is kept.
     |class_weight|
-        An error on the bag counts as much when the threshold is chosen. Unlike sample weights, they
-        do not count in :math:`N_-`, :math:`N_+` and :math:`m_+`.
+        An error on the bag counts as much when the threshold is chosen.
     |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
 
     Attributes
@@ -112,7 +111,7 @@ class STMIL(AsymmetricClassifier, KernelMachine):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         kernel: Any = "rbf",
         gamma: Any = "scale",
@@ -158,7 +157,6 @@ class STMIL(AsymmetricClassifier, KernelMachine):
                 representation.trainer,
                 Sides.of(bags.offsets, target.signs[:, output]),
                 self.C * cost_weight[:, output],
-                bag_weight,
             ),
         )
         bag_scores = (mean_rule(target.side * s.scores, bags.offsets) for s in solutions)
@@ -182,11 +180,12 @@ class STMIL(AsymmetricClassifier, KernelMachine):
 class _TransductiveProblem(Alternation):
     """stMIL of one output: sMIL's rows, and all instances of positive bags with their signs."""
 
-    def __init__(self, trainer: Trainer, sides: Sides, cost: Floats, weight: Floats) -> None:
+    def __init__(self, trainer: Trainer, sides: Sides, cost: Floats) -> None:
         super().__init__(trainer)
         self.sides = sides
-        self.sparse = SparseLoss.averaged(sides, cost, weight)
-        self.cost = cost[sides.unlabelled_bags] / sides.counts(weight)[1]
+        self.sparse = SparseLoss.balanced(sides, cost)
+        negative_size, positive_size = sides.mean_sizes(cost)
+        self.cost = negative_size / positive_size * cost[sides.unlabelled_bags]
 
     def loss(self, scores: Floats) -> float:
         return self.sparse.value(scores) + float(unsure(scores[self.sides.unlabelled]) @ self.cost)

@@ -56,6 +56,18 @@ class Sides:
             float(weight[self.positive].sum()),
         )
 
+    def mean_sizes(self, weight: Floats) -> tuple[float, float]:
+        """Return the mean number of instances in a negative and in a positive bag, weighted.
+
+        A side of weight 0 has no mean; 1 stands for it.
+        """
+        n_negative, n_unlabelled, n_positive = self.counts(weight)
+        m_negative = float(weight.sum()) - n_positive
+        return (
+            n_negative / m_negative if n_negative else 1.0,
+            n_unlabelled / n_positive if n_unlabelled else 1.0,
+        )
+
     @property
     def starts(self) -> Integers:
         """Where the positive bags begin."""

@@ -32,13 +32,13 @@ class SparseLoss:
     positive_cost: Floats
 
     @classmethod
-    def averaged(cls, sides: Sides, cost: Floats, weight: Floats) -> "SparseLoss":
-        """Return the loss in which each side is a mean, a bag of weight 2 being there twice.
+    def balanced(cls, sides: Sides, cost: Floats) -> "SparseLoss":
+        """Return the loss in which a positive bag costs as much as a mean negative one.
 
-        A side of weight 0 costs nothing.
+        ``cost`` is that of an instance, for each bag.
         """
-        n_negative, _, n_positive = (count or 1.0 for count in sides.counts(weight))
-        return cls(sides, cost[sides.negative_bags] / n_negative, cost[sides.positive] / n_positive)
+        negative_size, _ = sides.mean_sizes(cost)
+        return cls(sides, cost[sides.negative_bags], negative_size * cost[sides.positive])
 
     @property
     def margins(self) -> Floats:
