@@ -10,6 +10,7 @@ from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
     MICA,
     MISVM,
+    PCSVM,
     SBMIL,
     SIL,
     SMIL,
@@ -59,6 +60,8 @@ VARIANTS = [
     SIL(kernel="laplacian", cache_size=0.001),
     MISVM(kernel="linear", negative_slack="bag"),
     MISVM(cache_size=0.001, negative_slack="bag"),
+    PCSVM(kernel="linear"),
+    PCSVM(approx="nystroem", rank=30, centering="none"),
     miSVM(kernel="linear", C=10.0, gamma="2/d"),
     miSVM(approx="fourier", rank=50, random_state=0),
     MissSVM(kernel="linear"),

@@ -364,6 +364,20 @@ REGISTRY: Mapping[str, Entry] = dict(
             },
             check=_check_asymmetric_machine,
         ),
+        _entry(
+            "bagwise.svm.PCSVM",
+            {
+                **_kernel_machine(),
+                "lam_": Array(shape=("n_outputs",), itemsizes=(8,), finite=False),
+                "lam_range_": Optional(
+                    Array(shape=("n_outputs", None), itemsizes=(8,), finite=False)
+                ),
+                "penalty_": Array(shape=("n_outputs",), itemsizes=(8,), finite=False),
+                "constraint_codes_": Array(kinds="i", shape=(None, "n_outputs"), itemsizes=(8,)),
+                "weight_norm_": Array(shape=("n_outputs",), itemsizes=(8,), ge=0),
+            },
+            check=_check_machine,
+        ),
         *(
             _entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)
             for name in ("MIKernelSVM", "LabelMeanSVM")

@@ -8,6 +8,7 @@ from bagwise.svm._mica import MICA
 from bagwise.svm._misssvm import MissSVM
 from bagwise.svm._misvm import MISVM
 from bagwise.svm._misvm_labels import miSVM
+from bagwise.svm._pc_svm import PCSVM
 from bagwise.svm._random_set_svm import RandomSetSVM
 from bagwise.svm._reduced_set import ReducedSetSVM
 from bagwise.svm._reg_svm import RegSVM
@@ -21,6 +22,7 @@ from bagwise.svm._stmil import STMIL
 __all__ = [
     "MICA",
     "MISVM",
+    "PCSVM",
     "SBMIL",
     "SIL",
     "SMIL",
