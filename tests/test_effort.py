@@ -113,7 +113,7 @@ def test_rank_is_that_of_the_map(cls, rank):
 # --------------------------------------------------------------------------------------- effort
 
 #: How many problems a method solves one after the other, each with ``max_iter`` steps.
-PROBLEMS = {"SBMIL": 2, "CPM3C": 2}
+PROBLEMS = {"SBMIL": 2, "CPM3C": 2, "PCSVM": 2}
 #: What the parameters are called in solvers.
 NAMES = {"max_iter": ("max_iter", "max_rounds")}
 
@@ -178,6 +178,7 @@ STARTS = {
     "BAMIC": lambda calls: len(calls[0].result.objectives),
     "CPM3C": lambda calls: sum(call.solver == "solve_mmc_by_cuts" for call in calls),
     "M3IC": lambda calls: max(len(call.arguments.get("starts", ())) for call in calls),
+    "PCSVM": lambda calls: alternations(calls) - 1,  # then one with constraints
     "SparseMI": lambda calls: sum(call.solver == "minimize_expansion" for call in calls),
 }
 #: What makes a method have many ends.

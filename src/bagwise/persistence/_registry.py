@@ -368,6 +368,7 @@ REGISTRY: Mapping[str, Entry] = dict(
             "bagwise.svm.PCSVM",
             {
                 **_kernel_machine(),
+                **_POSITIVE,
                 "lam_": Array(shape=("n_outputs",), itemsizes=(8,), finite=False),
                 "lam_range_": Optional(
                     Array(shape=("n_outputs", None), itemsizes=(8,), finite=False)
@@ -376,7 +377,7 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "constraint_codes_": Array(kinds="i", shape=(None, "n_outputs"), itemsizes=(8,)),
                 "weight_norm_": Array(shape=("n_outputs",), itemsizes=(8,), ge=0),
             },
-            check=_check_machine,
+            check=_check_asymmetric_machine,
         ),
         *(
             _entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)

@@ -69,12 +69,14 @@ class PCSVM(MaxRuleMachine):
         serves as a check.
     |kernel, gamma, degree, coef0, approx, rank|
     n_init : int
-        Number of starts of MI-SVM, as in `MISVM`.
-    |class_weight, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
+        Number of starts of MI-SVM, whose solution is where the constraints come in: the means of
+        bags, then instances drawn at random. The end with the lowest objective is kept.
+    |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
+    |random_state: starts and maps, n_jobs|
 
     Attributes
     ----------
-    |classes_, multilabel_, support_vectors_, support_, dual_coef_|
+    |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
     |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_, n_features_in_|
     |feature_names_in_, result_: rounds, n_iter_: rounds|
     lam_ : ndarray of shape (n_outputs,)
@@ -151,6 +153,7 @@ class PCSVM(MaxRuleMachine):
         rank: int = 300,
         n_init: int = 1,
         class_weight: Any = None,
+        pos_label: Any = None,
         cache_size: float = 200.0,
         tol: float = 1e-6,
         max_iter: int = 50,
@@ -172,6 +175,7 @@ class PCSVM(MaxRuleMachine):
             random_state=random_state,
             n_jobs=n_jobs,
         )
+        self.pos_label = pos_label
         self.spread = spread
         self.lam = lam
         self.penalty = penalty
@@ -259,6 +263,7 @@ class PCSVM(MaxRuleMachine):
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(
             max_rule=True,
+            asymmetric=True,
             order_tolerance=1e-6,
             supervised_analogue=self._ordinary,
             **self._invariances(),

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
 from bagwise.solvers import (
+    Certificate,
     MajorizeResult,
     RowOperator,
     majorize_minimize,
@@ -24,7 +25,7 @@ from bagwise.svm.machinery._problem import HingeProblem, Solution, instance_coef
 
 #: What becomes of a constraint; "none" is for negative bags.
 CONSTRAINT_WORDS = ("none", "vacuous", "met", "active", "violated")
-_NOTHING = 1e-9  # of the largest spread: a constraint that asks for less is vacuous
+_NOTHING = 1e-6  # of the largest spread: a constraint that asks for less is vacuous
 _COLLAPSED = 1e-12  # of the squared length of the weights without constraints
 _ATTEMPTS = 12  # prices tried; the last is a sixteen-millionth of the first
 
@@ -313,12 +314,16 @@ class ProjectionConstraints:
         shortfall = problem.shortfall(ended.x)
         met = CONSTRAINT_WORDS.index("met")  # then come active and violated
         codes[bags] = met + (shortfall > -hair).astype(np.int64) + (shortfall > hair)
-        return Projected(_certified(ended), lam, penalty, codes)
+        return Projected(_certified(ended, first), lam, penalty, codes)
 
 
-def _certified(ended: MajorizeResult[Solution]) -> Solution:
-    """Return where rounds ended; they have converged if their last problem has as well."""
-    certificate = ended.certificate
-    if certificate.converged:
-        certificate = replace(certificate, status=ended.x.certificate.status)
+def _certified(ended: MajorizeResult[Solution], first: Solution) -> Solution:
+    """Return where rounds ended; they have converged if all that led there has.
+
+    That is the machine without constraints, the rounds, and their last problem.
+    """
+    stages = [first.certificate, ended.certificate, ended.x.certificate]
+    status = Certificate.total(stages).status
+    n_iter = first.certificate.n_iter + ended.n_iter
+    certificate = replace(ended.certificate, status=status, n_iter=n_iter)
     return replace(ended.x, certificate=certificate)
