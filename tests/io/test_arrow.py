@@ -112,7 +112,9 @@ def test_rows_of_later_batches_are_counted_from_the_beginning(long, fails, monke
         ({"bag": ["a", "a"], "y": [1, 2], "x": [1, 2]}, "row 1: labels must not differ inside"),
         ({"bag": pa.array([], pa.string()), "x": pa.array([], pa.float64())}, "no row of data"),
         ({"mol": ["a"], "x": [1.0]}, "no column tells which bag"),
-        ({"bag": ["a"], "y": [np.nan], "x": [1.0]}, "labels must not be missing or infinite"),
+        ({"bag": ["a", "b"], "y": [1.0, np.nan], "x": [1.0, 2.0]}, "row 1: the label is missing"),
+        ({"bag": ["a", "b"], "y": ["p", None], "x": [1.0, 2.0]}, "row 1: the label is missing"),
+        ({"bag": ["a"], "y": [np.inf], "x": [1.0]}, "labels must not be missing or infinite"),
     ],
 )
 def test_errors(long, fails, columns, message):

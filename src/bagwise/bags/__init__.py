@@ -1,6 +1,7 @@
 """The container, what is computed per bag, and the loop over bags at every scale."""
 
 from bagwise.bags._bags import Bags
+from bagwise.bags._build import is_missing
 from bagwise.bags._digests import bag_digests
 from bagwise.bags._distinct import distinct_instances
 from bagwise.bags._matrix import first_nonfinite
@@ -28,6 +29,7 @@ __all__ = [
     "bag_digests",
     "distinct_instances",
     "first_nonfinite",
+    "is_missing",
     "parse_bytes",
     "scan_max",
     "segment_argmax",

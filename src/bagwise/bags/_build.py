@@ -154,7 +154,18 @@ def as_labels(what: str, labels: ArrayLike | None, length: int) -> NDArray[Any] 
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which entries are missing: None, NaN, NaT or the NA of pandas."""
+    """Tell which entries are missing: None, NaN, NaT or the NA of pandas.
+
+    Parameters
+    ----------
+    values : ndarray
+        Labels or ids, of any type.
+
+    Returns
+    -------
+    ndarray of bool
+        Of the same shape.
+    """
     if values.dtype == object:
         flags = [_is_nothing(value) for value in values.ravel()]
         return np.array(flags, dtype=bool).reshape(values.shape)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from bagwise.io._arff_header import ArffLines, Attribute, read_header, split_pairs, split_values
-from bagwise.io._cells import Line, blocks_of_lines
+from bagwise.io._cells import Line, blocks_of_lines, unknown_labels
 from bagwise.io._options import Options
 from bagwise.io._problems import bad, shown
 from bagwise.io._roles import BAG_NAMES, LABEL_NAMES, TABLE_OPTIONS, Columns, Roles, assign_roles
@@ -29,7 +29,7 @@ def open_reading(source: Source, options: Options) -> Reading:
     return Reading(
         source,
         "arff",
-        lambda: blocks_of_lines(source.path, _flat_lines(source, attributes), roles),
+        lambda: blocks_of_lines(source.path, _flat_lines(source, attributes, roles), roles),
         guessed={"layout": "flat", **roles.guessed},
         feature_names=roles.feature_names,
         label_columns=roles.label_names,
@@ -45,9 +45,10 @@ def _data_lines(source: Source) -> Iterator[tuple[int, str]]:
         yield lines.number, line
 
 
-def _flat_lines(source: Source, attributes: Sequence[Attribute]) -> Iterator[Line]:
-    for number, line in _data_lines(source):
-        yield number, _values(source, line, number, attributes)
+def _flat_lines(source: Source, attributes: Sequence[Attribute], roles: Roles) -> Iterator[Line]:
+    lines = _data_lines(source)
+    cells = ((number, _values(source, line, number, attributes)) for number, line in lines)
+    return unknown_labels(cells, roles)
 
 
 def _values(source: Source, line: str, number: int, attributes: Sequence[Attribute]) -> list[str]:
@@ -94,11 +95,12 @@ def _relational(
         tuple(range(n_about, n_about + len(inner))),
         None,
         None,
+        allow_nan=bool(options.allow_nan),
     )
 
     def blocks() -> Iterator[Rows]:
         rows = _instance_lines(source, attributes, relation, bag, label)
-        return blocks_of_lines(source.path, rows, roles)
+        return blocks_of_lines(source.path, unknown_labels(rows, roles), roles)
 
     return Reading(
         source,
@@ -169,7 +171,7 @@ def _instance_lines(
             msg = f"bag {shown(name)} is there already, in line {seen[name]}."
             raise bad(source.path, msg, line=number)
         seen[name] = number
-        about = [name, *("" if values[j] == "?" else values[j] for j in label)]
+        about = [name, *(values[j] for j in label)]
         instances = [row for row in values[relation].split("\n") if row.strip()]
         if not instances:
             raise bad(source.path, f"bag {shown(name)} has no instance.", line=number)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags import Bags, first_nonfinite
+from bagwise.bags import Bags, first_nonfinite, is_missing
 from bagwise.exceptions import InvalidBagsError
 from bagwise.io._columns import as_coded, as_numpy, zip_coded
 from bagwise.io._labels import make_label_table
 from bagwise.io._options import Options
-from bagwise.io._problems import bad, foreign
+from bagwise.io._problems import LEAVE_OUT, TAKE_AS_NAN, bad, foreign
 from bagwise.io._roles import BAG_NAMES, LABEL_NAMES, TABLE_OPTIONS, Columns, Roles, assign_roles
 from bagwise.io._rows import Coded, Reading, Rows
 from bagwise.io._streams import Source
@@ -104,29 +104,34 @@ def _long_blocks(file: ArrowFile, roles: Roles) -> Iterator[Rows]:
 
 
 def _long_rows(source: Source, batch: Any, roles: Roles, dtype: Any, first: int) -> Rows:
-    def column(position: int) -> Any:
-        values = batch.column(batch.schema.get_field_index(roles.names[position]))
+    def with_nulls(position: int) -> Any:
+        return batch.column(batch.schema.get_field_index(roles.names[position]))
+
+    def column(position: int, way_out: str = "") -> Any:
+        values = with_nulls(position)
         if values.null_count:
             row = first + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-            msg = f"row {row}: column {roles.names[position]!r}: the value is missing."
+            msg = f"row {row}: column {roles.names[position]!r}: the value is missing.{way_out}"
             raise bad(source.path, msg)
         return values
 
     matrix = np.empty((batch.num_rows, len(roles.features)), dtype)
     for j, position in enumerate(roles.features):
-        matrix[:, j] = as_numpy(column(position))
-    found = first_nonfinite(matrix)
+        if roles.allow_nan and with_nulls(position).null_count:
+            matrix[:, j] = with_nulls(position).to_numpy(zero_copy_only=False)
+        else:
+            matrix[:, j] = as_numpy(column(position, f" {TAKE_AS_NAN}"))
+    found = first_nonfinite(matrix, allow_nan=roles.allow_nan)
     if found is not None:
         row, j = found
-        msg = (
-            f"row {first + row}: column {roles.feature_names[j]!r}: {matrix[row, j]} is not finite."
-        )
-        raise bad(source.path, msg)
+        value = matrix[row, j]
+        msg = f"row {first + row}: column {roles.feature_names[j]!r}: {value} is not finite."
+        raise bad(source.path, msg + (f" {TAKE_AS_NAN}" if np.isnan(value) else ""))
     labels: Coded | None = None
     if roles.label_names is not None:
-        labels = zip_coded([_coded(column(j)) for j in roles.label])
+        labels = zip_coded([_coded(with_nulls(j)) for j in roles.label])
     elif roles.label:
-        labels = _coded(column(roles.label[0]))
+        labels = _coded(with_nulls(roles.label[0]))
     name, label = roles.instance_name, roles.instance_label
     return Rows(
         matrix,
@@ -140,7 +145,8 @@ def _long_rows(source: Source, batch: Any, roles: Roles, dtype: Any, first: int)
 
 def _coded(column: Any) -> Coded:
     if _is_list(column.type):
-        return Coded.of([tuple(map(str, value)) for value in column.to_pylist()])
+        lists = column.to_pylist()
+        return Coded.of([None if one is None else tuple(map(str, one)) for one in lists])
     return as_coded(column)
 
 
@@ -175,14 +181,20 @@ def _nested(file: ArrowFile, columns: Columns, key: str, options: Options) -> Re
     def pieces() -> Iterator[Bags]:
         about = [name for name in dict.fromkeys([bag, label, *(names or ())]) if name is not None]
         known = _about_bags(file, about, bag, label, names, options)
+        shared = {"label_names": known.pop("names", None), "allow_nan": bool(options.allow_nan)}
+        has_label = known.pop("has_label", None)
         first = 0
         for batch in file.batches([key]):
             if batch.num_rows:
                 rows = slice(first, first + batch.num_rows)
-                if any(len(known[what]) < rows.stop for what in known if what != "names"):
+                if any(len(values) < rows.stop for values in known.values()):
                     raise bad(file.source.path, "the columns have different lengths.")
-                aligned = {what: values[rows] for what, values in known.items() if what != "names"}
-                yield _bags_of(file.source, batch.column(0), aligned, known.get("names"), first)
+                aligned = {what: values[rows] for what, values in known.items()}
+                bags = _bags_of(file.source, batch.column(0), aligned, shared, first)
+                if has_label is None or has_label[rows].all():
+                    yield bags
+                elif has_label[rows].any():
+                    yield bags[has_label[rows]]
             first += batch.num_rows
 
     return Reading(file.source, file.format, pieces=pieces, guessed=guessed)
@@ -204,11 +216,20 @@ def _about_bags(
         for batch in file.batches(about):
             for name in about:
                 values[name].extend(batch.column(batch.schema.get_field_index(name)).to_pylist())
-    for name, column in values.items():
-        if None in column:
-            msg = f"row {column.index(None)}: column {name!r}: the value is missing."
-            raise bad(file.source.path, msg)
     known: dict[str, NDArray[Any]] = {}
+    for name, column in values.items():
+        missing = is_missing(np.array([*column, None], dtype=object))[:-1]
+        if not missing.any():
+            continue
+        if name == bag or options.on_missing_label != "drop":
+            way_out = "" if name == bag else f" {LEAVE_OUT}"
+            msg = f"row {np.argmax(missing)}: column {name!r}: the value is missing.{way_out}"
+            raise bad(file.source.path, msg)
+        if missing.all():
+            raise bad(file.source.path, f"column {name!r}: no bag has a label.")
+        known["has_label"] = known.get("has_label", True) & ~missing
+        present = column[int(np.argmin(missing))]  # stands in for those that are left out
+        values[name] = [present if gone else v for v, gone in zip(column, missing, strict=True)]
     if bag is not None:
         known["bag_names"] = np.array(list(map(str, values[bag])), dtype=np.str_)
     coded: Coded | None = None
@@ -232,11 +253,11 @@ def _about_bags(
 
 
 def _bags_of(
-    source: Source, column: Any, aligned: dict[str, Any], label_names: Any, first: int
+    source: Source, column: Any, aligned: dict[str, Any], shared: dict[str, Any], first: int
 ) -> Bags:
     try:
         with foreign(source.path, "the bags cannot be read"):
-            return Bags.from_arrow(column, **aligned, label_names=label_names)
+            return Bags.from_arrow(column, **aligned, **shared)
     except InvalidBagsError as error:
         if len(column) == 1:
             name = aligned.get("bag_names")
@@ -244,7 +265,7 @@ def _bags_of(
             raise bad(source.path, f"{which}: {error}") from error
     for i in range(len(column)):  # one of these bags is bad: find out which
         one = {what: values[i : i + 1] for what, values in aligned.items()}
-        _bags_of(source, column.slice(i, 1), one, label_names, first + i)
+        _bags_of(source, column.slice(i, 1), one, shared, first + i)
     raise bad(
         source.path, f"the bags in rows {first} to {first + len(column)} do not fit together."
     )

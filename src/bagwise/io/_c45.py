@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from bagwise.io._cells import Line, blocks_of_lines
+from bagwise.io._cells import Line, blocks_of_lines, unknown_labels
 from bagwise.io._labels import parse_number
 from bagwise.io._options import Options
 from bagwise.io._problems import bad
@@ -58,7 +58,7 @@ def open_reading(source: Source, options: Options) -> Reading:
     return Reading(
         source,
         "c45",
-        lambda: blocks_of_lines(source.path, _lines(source), roles),
+        lambda: blocks_of_lines(source.path, unknown_labels(_lines(source), roles), roles),
         guessed=guessed,
         feature_names=None if attributes is None else roles.feature_names,
         label_columns=roles.label_names,

@@ -9,11 +9,14 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise.exceptions import BagFileError
 from bagwise.io._labels import BLANKS, parse_number
-from bagwise.io._problems import bad, shown
+from bagwise.io._problems import TAKE_AS_NAN, bad, shown
 from bagwise.io._roles import Roles
 from bagwise.io._rows import Coded, Rows
 
 Line = tuple[int, list[str]]  # line number, cells
+
+#: Cells, in small letters, that say that a value is missing.
+MISSING_CELLS = ("", "?", "na", "nan", "null", "none")
 
 _BLOCK_ROWS = 4096
 _BLOCK_CELLS = 2**20
@@ -25,6 +28,15 @@ def blocks_of_lines(where: object, lines: Iterable[Line], roles: Roles) -> Itera
     remaining = iter(lines)
     while block := list(islice(remaining, size)):
         yield rows_of_lines(where, block, roles)
+
+
+def unknown_labels(lines: Iterable[Line], roles: Roles) -> Iterator[Line]:
+    """Empty the cells of labels that are a question mark, where a format means unknown by it."""
+    for number, cells in lines:
+        for j in roles.label:
+            if j < len(cells) and cells[j] == "?":
+                cells[j] = ""
+        yield number, cells
 
 
 def rows_of_lines(where: object, block: Sequence[Line], roles: Roles) -> Rows:
@@ -49,7 +61,8 @@ def rows_of_lines(where: object, block: Sequence[Line], roles: Roles) -> Rows:
             where, flat[position], roles.feature_names[feature], line=numbers[row]
         )  # fmt: skip
 
-    matrix = parse_numbers(flat, error_at).reshape(len(block), len(roles.features))
+    numbers_of = parse_numbers(flat, error_at, allow_nan=roles.allow_nan)
+    matrix = numbers_of.reshape(len(block), len(roles.features))
 
     def text(j: int, what: str) -> list[str]:
         column = [cells[j].strip() for _, cells in block]
@@ -60,7 +73,7 @@ def rows_of_lines(where: object, block: Sequence[Line], roles: Roles) -> Rows:
 
     labels: Coded | None = None
     if roles.label_names is not None:
-        columns = [text(j, "label") for j in roles.label]
+        columns = [text(j, "") for j in roles.label]
         labels = Coded.of(list(zip(*columns, strict=True)))
     elif roles.label:
         labels = Coded.of(text(roles.label[0], ""))
@@ -75,8 +88,13 @@ def rows_of_lines(where: object, block: Sequence[Line], roles: Roles) -> Rows:
     )
 
 
-def parse_numbers(flat: Sequence[str], error_at: Callable[[int], BagFileError]) -> Floats:
-    """Return cells as finite numbers; ``error_at`` makes the error for the first that is not."""
+def parse_numbers(
+    flat: Sequence[str], error_at: Callable[[int], BagFileError], *, allow_nan: bool
+) -> Floats:
+    """Return cells as finite numbers; ``error_at`` makes the error for the first that is not.
+
+    Cells that say that a value is missing are NaN, if that is allowed.
+    """
     try:
         numbers = np.fromiter(map(float, flat), np.float64, len(flat))
     except ValueError:
@@ -86,19 +104,30 @@ def parse_numbers(flat: Sequence[str], error_at: Callable[[int], BagFileError]) 
         text = "".join(flat)
         if np.isfinite(numbers).all() and text.isascii() and "_" not in text:
             return numbers
+    numbers = np.empty(len(flat))
     for position, cell in enumerate(flat):
-        if parse_number(cell) is None:
+        number = parse_number(cell)
+        if number is None and not (allow_nan and is_missing_cell(cell)):
             raise error_at(position)
-    return np.fromiter(map(float, flat), np.float64, len(flat))
+        numbers[position] = np.nan if number is None else number
+    return numbers
+
+
+def is_missing_cell(cell: str) -> bool:
+    """Tell whether a cell says that a value is missing."""
+    return cell.strip(BLANKS).lower() in MISSING_CELLS
 
 
 def not_a_number(where: object, cell: str, column: str, *, line: int) -> BagFileError:
     """Return the error for a cell that should have been a finite number."""
     text = cell.strip(BLANKS)
-    if not text or text.lower() in ("?", "na", "nan", "null", "none"):
-        what = f"the value is missing ({shown(text)})" if text else "the value is missing"
+    if is_missing_cell(text):
+        found = f" ({shown(text)})" if text else ""
+        what = f"the value is missing{found}. {TAKE_AS_NAN}"
     elif text.lower().lstrip("+-") in ("inf", "infinity"):
-        what = f"{shown(text)} is not finite"
+        what = f"{shown(text)} is not finite."
+    elif parse_number(text.replace(",", ".")) is not None:
+        what = f"{shown(text)} has a decimal comma; numbers are read with a point."
     else:
-        what = f"{shown(text)} is not a number"
-    return bad(where, f"column {column!r}: {what}.", line=line)
+        what = f"{shown(text)} is not a number."
+    return bad(where, f"column {column!r}: {what}", line=line)

@@ -26,12 +26,17 @@ def as_numpy(column: Any) -> NDArray[Any]:
 
 
 def as_coded(column: Any) -> Coded:
-    """Give each distinct value of an Arrow array without nulls a number."""
+    """Give each distinct value of an Arrow array a number; null is the value None."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return Coded(as_numpy(column.indices).astype(np.int64), column.dictionary.to_pylist())
+    values = column.dictionary.to_pylist()
+    codes = column.indices
+    if codes.null_count:
+        codes = codes.cast(pa.int64()).fill_null(len(values))
+        values.append(None)
+    return Coded(as_numpy(codes).astype(np.int64), values)
 
 
 def zip_coded(columns: Sequence[Coded]) -> Coded:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bagwise._threads import ordered_map, thread_count
+from bagwise.io._cells import MISSING_CELLS
 from bagwise.io._columns import as_coded, as_numpy, zip_coded
 from bagwise.io._roles import Roles
 from bagwise.io._rows import Coded, Rows
@@ -24,6 +25,8 @@ _PIECE_BYTES = 4 * 2**20
 _LEAST_BYTES = 2**18  # below it, importing pyarrow takes longer than reading
 _MAX_LINE_BYTES = 2**24
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# As they are usually written; others are left to the exact way.
+_NULLS = [f(cell) for cell in MISSING_CELLS for f in (str.lower, str.upper, str.title)] + ["NaN"]
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,10 @@ def _converter(
     types = {str(j): special.get(j, pa.float64()) for j in (*special, *roles.features)}
     parsing = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     converting = pa.csv.ConvertOptions(
-        column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False
+        column_types=types,
+        include_columns=list(types),
+        null_values=_NULLS if roles.allow_nan else [],
+        strings_can_be_null=False,
     )
 
     def convert(piece: Piece | None) -> Rows | None:
@@ -183,11 +189,14 @@ def _converter(
 
 def _rows(table: Any, roles: Roles, line_of: Callable[[int], int]) -> Rows | None:
     matrix = np.empty((table.num_rows, len(roles.features)))
+    n_missing = 0
     for j, position in enumerate(roles.features):
-        matrix[:, j] = as_numpy(table[str(position)].combine_chunks())
+        column_of = table[str(position)].combine_chunks()
+        n_missing += column_of.null_count
+        matrix[:, j] = as_numpy(column_of.fill_null(np.nan) if column_of.null_count else column_of)
     with np.errstate(over="ignore", invalid="ignore"):  # a sum tells at little cost, but not always
         is_finite = bool(np.isfinite(matrix.sum()))
-    if not is_finite and not np.isfinite(matrix).all():
+    if not is_finite and np.count_nonzero(~np.isfinite(matrix)) != n_missing:
         return None
 
     def column(position: int) -> Coded:
@@ -209,13 +218,7 @@ def _rows(table: Any, roles: Roles, line_of: Callable[[int], int]) -> Rows | Non
         return None
     if instance_labels is not None and "" in instance_labels.values:
         return None
-    if roles.label_names is not None and labels is not None and any(map(_has_blank, labels.values)):
-        return None
     return Rows(matrix, bags, labels, names, instance_labels, line_of)
-
-
-def _has_blank(values: tuple[str, ...]) -> bool:
-    return "" in values
 
 
 def _line_at(source: Source, piece: Piece, separator: str, row: int) -> int:

@@ -58,9 +58,7 @@ def _listed_files(
     found, missing = [], 0
     for row, name in enumerate(table.names):
         short = name.removesuffix(layout.suffix)
-        stem = str(Path(name).with_suffix(""))  # a table may list slide.svs
-        names = (name, short + layout.suffix, stem + layout.suffix)
-        path = next((p for n in names if is_bag_file(p := layout.bags / n)), None)
+        path = _find_file(layout, name)
         if path is not None:
             found.append((short, path, row))
         elif options.on_missing == "skip":
@@ -73,9 +71,28 @@ def _listed_files(
             raise bad(table.path, msg, line=table.lines[row])
     if missing:
         _logger.info("%s: %d bags of the label table have no file", table.path, missing)
+    _tell_unlisted(layout, table, {path for _, path, _ in found})
     if not found:
         raise bad(table.path, f"no bag of the label table has a file in {layout.bags}.")
     return found
+
+
+def _find_file(layout: Layout, name: str) -> Path | None:
+    """Return the file that a row of the label table means, if it is there."""
+    short = name.removesuffix(layout.suffix)
+    stem = str(Path(name).with_suffix(""))  # a table may list slide.svs
+    names = (name, short + layout.suffix, stem + layout.suffix)
+    return next((p for n in names if is_bag_file(p := layout.bags / n)), None)
+
+
+def _tell_unlisted(layout: Layout, table: LabelFile, listed: set[Path]) -> None:
+    """Say which files have no row in the label table: they are not read."""
+    known = listed | {_find_file(layout, name) for name in table.unlabelled}
+    others = [path.name for _, path, _ in _files(layout) if path not in known]
+    if others:
+        shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+        files = "a file" if len(others) == 1 else f"{len(others):,} files"
+        layout.guessed["left out"] = f"{files} without a row in {table.path.name} ({shown})"
 
 
 def _pieces(
@@ -109,7 +126,7 @@ def _pieces(
             labels = _beside(layout.instance_labels, path.stem, layout.suffix, source)
             known["instance_labels"] = labels.reshape(-1)
         try:
-            yield Bags(matrix, [0, matrix.shape[0]], **known)
+            yield Bags(matrix, [0, matrix.shape[0]], **known, allow_nan=bool(options.allow_nan))
         except InvalidBagsError as error:
             raise bad(path, str(error)) from error
     if skipped:

@@ -41,6 +41,7 @@ def _gather_rows(reading: Reading) -> Bags:
         bag_names=ledger.bag_names,
         feature_names=reading.feature_names,
         **ledger.aligned(),
+        allow_nan=reading.allow_nan,
     )
 
 

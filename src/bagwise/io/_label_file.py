@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bagwise.io._csv import find_separator, split_lines
 from bagwise.io._labels import make_label_table
 from bagwise.io._options import Options
-from bagwise.io._problems import bad, shown
+from bagwise.io._problems import LEAVE_OUT, bad, shown
 from bagwise.io._roles import BAG_NAMES, LABEL_NAMES, Columns, plain
 from bagwise.io._rows import Coded
 from bagwise.io._streams import Source, find_source, is_inside
@@ -24,13 +24,14 @@ FILE_NAMES = (
 
 @dataclass(frozen=True)
 class LabelFile:
-    """What the table says, in its order."""
+    """What the table says, in its order; bags without a label apart, if they are left out."""
 
     path: Path
     names: list[str]
     lines: list[int]
     labels: NDArray[Any] | None
     label_names: list[str] | None
+    unlabelled: list[str]
 
 
 def read_label_file(
@@ -63,8 +64,16 @@ def read_label_file(
         values.append(tuple(cells[j].strip() for j in chosen))
     if not names:
         raise bad(path, "the label table has no row.")
-    labels, label_names = _understand(source, columns, chosen, matrix, values, options)
-    return LabelFile(path, list(names), list(names.values()), labels, label_names)
+    left_out: list[str] = []
+    if options.on_missing_label == "drop":
+        left_out = [n for n, cells in zip(names, values, strict=True) if "" in cells]
+        if len(left_out) == len(names):
+            raise bad(path, "no bag of the label table has a label.")
+        values = [cells for cells in values if "" not in cells]
+    kept = {name: number for name, number in names.items() if name not in set(left_out)}
+    first_blank = next((n for n, v in zip(kept.values(), values, strict=True) if "" in v), None)
+    labels, label_names = _understand(source, columns, chosen, matrix, values, options, first_blank)
+    return LabelFile(path, list(kept), list(kept.values()), labels, label_names, left_out)
 
 
 def _find_bag(columns: Columns, options: Options, guessed: dict[str, str]) -> int:
@@ -104,9 +113,13 @@ def _understand(
     matrix: bool,
     values: list[tuple[str, ...]],
     options: Options,
+    first_blank: int | None,
 ) -> tuple[NDArray[Any] | None, list[str] | None]:
     if not chosen:
         return None, None
+    missing = bad(source.path, f"the label is missing. {LEAVE_OUT}", line=first_blank)
+    if matrix and first_blank is not None:
+        raise missing
     coded = Coded.of(values if matrix else [value[0] for value in values])
     table = make_label_table(
         source.path,
@@ -115,6 +128,6 @@ def _understand(
         separator=options.label_separator,
         columns=[columns.names[j] for j in chosen] if matrix else None,
     )
-    if not table.are_lists and "" in coded.values:
-        raise bad(source.path, "a label is missing.")
+    if not table.are_lists and first_blank is not None:
+        raise missing
     return table.rows[coded.codes], table.names

@@ -94,7 +94,7 @@ class _Finder:
             known["labels"] = _flat_labels(cell.items[n_rows : 2 * n_rows])
         else:
             known.update(self._labels_beside(len(matrices), exclude=name))
-        return Bags.from_list(matrices, **known)
+        return Bags.from_list(matrices, **known, allow_nan=bool(self.options.allow_nan))
 
     def _from_struct(self, name: str) -> Bags:
         rows = self.variables[name].items
@@ -117,7 +117,7 @@ class _Finder:
             known["instance_labels"] = _whole(
                 np.concatenate([np.ravel(row[inside]) for row in rows])
             )
-        return Bags.from_list(matrices, **known)
+        return Bags.from_list(matrices, **known, allow_nan=bool(self.options.allow_nan))
 
     def _from_fields(self, name: str, fields: dict[str, Any]) -> Bags:
         """One matrix, and the bag of each row."""
@@ -140,7 +140,8 @@ class _Finder:
         else:
             known = self._labels_beside(matrix.shape[0], exclude=key, fields=fields)
             labels = known.get("labels")
-        return Bags.from_groups(matrix, groups, labels=labels)
+        allow_nan = bool(self.options.allow_nan)
+        return Bags.from_groups(matrix, groups, labels=labels, allow_nan=allow_nan)
 
     def _labels_beside(
         self, length: int, *, exclude: str, fields: dict[str, Any] | None = None

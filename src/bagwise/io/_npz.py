@@ -67,16 +67,21 @@ def open_reading(source: Source, options: Options) -> Reading:
         raise bad(source.path, msg)
     guessed["arrays"] = ", ".join([*chosen.values(), *(_CSR if is_sparse else ())])
     return Reading(
-        source, "npz", pieces=lambda: _pieces(source, chosen, is_sparse), guessed=guessed
+        source,
+        "npz",
+        pieces=lambda: _pieces(source, chosen, is_sparse, bool(options.allow_nan)),
+        guessed=guessed,
     )
 
 
-def _pieces(source: Source, chosen: dict[str, str], is_sparse: bool) -> Iterator[Bags]:
+def _pieces(
+    source: Source, chosen: dict[str, str], is_sparse: bool, allow_nan: bool
+) -> Iterator[Bags]:
     with foreign(source.path, "the archive is damaged"), zipfile.ZipFile(source.path) as archive:
         parts = {role: _member(source, archive, name) for role, name in chosen.items()}
         if is_sparse:
             parts["instances"] = _csr(source, [_member(source, archive, n) for n in _CSR])
-    yield _bags(source, parts)
+    yield _bags(source, parts, allow_nan)
 
 
 def _member(source: Source, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
@@ -94,7 +99,7 @@ def _csr(source: Source, parts: list[NDArray[Any]]) -> Any:
         return matrix
 
 
-def _bags(source: Source, parts: dict[str, Any]) -> Bags:
+def _bags(source: Source, parts: dict[str, Any], allow_nan: bool) -> Bags:
     names = parts.pop("label_names", None)
     labels = parts.get("labels")
     if labels is not None and labels.ndim == 2:  # for a single label a bag, y says it already
@@ -103,12 +108,12 @@ def _bags(source: Source, parts: dict[str, Any]) -> Bags:
     instances = parts.pop("instances")
     try:
         if "offsets" in parts:
-            return Bags(instances, parts.pop("offsets"), **parts)
+            return Bags(instances, parts.pop("offsets"), **parts, allow_nan=allow_nan)
         parts.pop("bag_names", None)
         n_rows = instances.shape[0] if instances.ndim else 0
         if labels is not None and len(np.unique(ids)) == len(labels) != n_rows:
             msg = f"with bag_ids, labels must be given for each row. Got {len(labels)}."
             raise InvalidBagsError(msg)
-        return Bags.from_groups(instances, ids, **parts)
+        return Bags.from_groups(instances, ids, **parts, allow_nan=allow_nan)
     except (InvalidBagsError, TypeError, IndexError) as error:
         raise bad(source.path, f"{error}") from error

@@ -17,6 +17,7 @@ from bagwise.io._problems import bad
 from bagwise.io._registry import find_format
 from bagwise.io._rows import Reading
 from bagwise.io._streams import find_source
+from bagwise.io._unlabelled import without_unlabelled
 
 _logger = logging.getLogger("bagwise")
 
@@ -155,6 +156,9 @@ def open_bags(
         raise
     except OSError as error:
         raise bad(source.path, f"the file cannot be read ({error.strerror or error}).") from error
+    reading.allow_nan = bool(checked.allow_nan)
+    if checked.on_missing_label == "drop":
+        reading = without_unlabelled(reading)
     if how is not None:
         reading.guessed = {"format": f"{reading.format} ({how})", **reading.guessed}
     if reading.guessed:

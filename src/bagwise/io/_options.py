@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 Column = str | int
 
+_EVERYWHERE = ("on_missing_label", "allow_nan")  # options that all formats have
+
 
 @dataclass(frozen=True)
 class Options:
@@ -28,6 +30,8 @@ class Options:
     key: str | None = None
     on_empty: str | None = None
     on_missing: str | None = None
+    on_missing_label: str | None = None
+    allow_nan: bool | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
@@ -41,6 +45,8 @@ class Options:
         for name in ("on_empty", "on_missing"):
             if getattr(self, name) not in (None, "error", "skip"):
                 _refuse(name, "'error' or 'skip'", getattr(self, name))
+        if self.on_missing_label not in (None, "error", "drop"):
+            _refuse("on_missing_label", "'error' or 'drop'", self.on_missing_label)
         if self.preset not in (None, "trident", "clam", "torchmil"):
             _refuse("preset", "'trident', 'clam', 'torchmil' or None", self.preset)
 
@@ -48,8 +54,8 @@ class Options:
         """Refuse options that have no meaning for a format."""
         given = [f.name for f in fields(self) if getattr(self, f.name) is not None]
         for name in given:
-            if name not in used:
-                known = ", ".join(sorted(used)) or "none"
+            if name not in used and name not in _EVERYWHERE:
+                known = ", ".join(sorted({*used, *_EVERYWHERE}))
                 msg = f"Files of format {format_name} have no option {name!r}. They have: {known}."
                 raise ValueError(msg)
 

@@ -111,6 +111,7 @@ def _piece(reading: Reading, ledger: Ledger, matrix: NDArray[Any], first: int, l
         np.append(0, np.cumsum(sizes)),
         bag_names=ledger.bag_names[first:last],
         feature_names=reading.feature_names,
+        allow_nan=reading.allow_nan,
     )
 
 
@@ -144,6 +145,7 @@ def _pack_spooled(reading: Reading, target: Path, overwrite: bool) -> None:
                         offsets[first : last + 1] - offsets[first],
                         bag_names=names[first:last],
                         feature_names=reading.feature_names,
+                        allow_nan=reading.allow_nan,
                     )
                 )
                 first = last

@@ -7,6 +7,12 @@ from typing import Any
 
 from bagwise.exceptions import BagFileError, BagwiseError
 
+#: What to do about a value that is missing.
+TAKE_AS_NAN = "allow_nan=True takes it as NaN."
+
+#: What to do about a label that is missing.
+LEAVE_OUT = "To leave such bags out, pass on_missing_label='drop'."
+
 _SHOWN = 60  # characters of a cell that a message repeats
 
 

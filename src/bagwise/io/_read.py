@@ -65,6 +65,13 @@ def read(
     on_empty, on_missing : {"error", "skip"}, optional
         Folder: what to do about files without instances, and about bags of the label table that
         have no file. Default: "error".
+    on_missing_label : {"error", "drop"}, optional
+        What to do about bags without a label: an empty cell, a null, NaN. "drop" leaves them out,
+        also where labels are lists. A bag that has its label in some rows only is always an error.
+        Default: "error".
+    allow_nan : bool, optional
+        Whether features may be missing: an empty cell, ``?``, ``NA``, ``nan``, ``null``, ``none``,
+        a null. They are NaN then, as `bagwise.Bags` says. Default: False.
 
     Returns
     -------

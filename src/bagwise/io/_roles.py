@@ -22,6 +22,7 @@ class Roles:
     """Positions of columns by what they are for.
 
     ``label`` has one position, or several for a matrix of labels (``label_names`` is then set).
+    ``allow_nan`` says whether features may be missing.
     """
 
     names: tuple[str, ...]
@@ -32,6 +33,7 @@ class Roles:
     instance_name: int | None
     instance_label: int | None
     guessed: dict[str, str] = field(default_factory=dict)
+    allow_nan: bool = False
 
     @property
     def feature_names(self) -> list[str]:
@@ -131,5 +133,5 @@ def assign_roles(columns: Columns, options: Options) -> Roles:
         raise bad(columns.where, f"no feature columns are left. It has {columns}.")
     return Roles(
         tuple(columns.names), bag, label, label_names, features, instance_name, instance_label,
-        guessed,
+        guessed, bool(options.allow_nan),
     )  # fmt: skip

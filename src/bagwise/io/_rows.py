@@ -11,7 +11,7 @@ from scipy import sparse
 from bagwise._arrays import Integers
 from bagwise.bags import Bags
 from bagwise.io._labels import LabelTable, make_label_table
-from bagwise.io._problems import bad, shown
+from bagwise.io._problems import LEAVE_OUT, bad, shown
 from bagwise.io._streams import Source
 
 
@@ -29,6 +29,11 @@ class Coded:
         codes = [table.setdefault(value, len(table)) for value in column]
         return cls(np.array(codes, dtype=np.int64), list(table))
 
+    def take(self, kept: Integers) -> "Coded":
+        """Return some of the rows, with the values that they have."""
+        used, codes = np.unique(self.codes[kept], return_inverse=True)
+        return Coded(codes, [self.values[code] for code in used.tolist()])
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -43,6 +48,17 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
+
+    def take(self, kept: Integers) -> "Rows":
+        """Return some of the rows."""
+        return Rows(
+            self.matrix[kept],
+            self.bags.take(kept),
+            None if self.labels is None else self.labels.take(kept),
+            None if self.instance_names is None else self.instance_names[kept],
+            None if self.instance_labels is None else self.instance_labels.take(kept),
+            lambda row: self.line_of(int(kept[row])),
+        )
 
 
 @dataclass
@@ -63,11 +79,24 @@ class Reading:
     label_columns: tuple[str, ...] | None = None
     label_separator: str | Literal[False] | None = None
     n_rows: int = 0  # about how many rows there are, if that is known
+    allow_nan: bool = False  # whether features of rows may be missing
 
     def place(self, number: int) -> str:
         """Say where a row is."""
         path = self.source.path
         return f"{path}:{number}" if self.unit == "line" else f"{path}: {self.unit} {number}"
+
+
+def is_blank(label: Any) -> bool:
+    """Tell whether a label is an empty cell, a null or NaN."""
+    return bool(label is None or label == "" or label != label)
+
+
+def missing_labels(reading: Reading, labels: Coded) -> NDArray[np.bool_]:
+    """Tell for each row whether its label, or one of its labels, is missing."""
+    several = reading.label_columns is not None
+    blank = [any(map(is_blank, v)) if several else is_blank(v) for v in labels.values]
+    return np.array(blank, dtype=bool)[labels.codes]
 
 
 class Ledger:
@@ -119,9 +148,8 @@ class Ledger:
         table, known = self._labels, self._label_of_bag
         numbers = np.array([table.setdefault(value, len(table)) for value in labels.values])
         codes = numbers[labels.codes]
-        if self._blank is None and "" in labels.values:
-            blank = int(np.argmax(labels.codes == labels.values.index("")))
-            self._blank = self._reading.place(rows.line_of(blank))
+        if self._blank is None:
+            self._note_blank(rows, labels)
         fresh = known[bags] < 0
         known[bags[fresh][::-1]] = codes[fresh][::-1]  # of several, the last written stays
         differs = known[bags] != codes
@@ -138,6 +166,21 @@ class Ledger:
                 f"here and {_one(values[known[bags[row]]])} before.{hint}"
             )
             raise bad(self._reading.place(rows.line_of(row)), msg)
+
+    def _note_blank(self, rows: Rows, labels: Coded) -> None:
+        """Refuse a label that is missing; of an empty cell, wait whether it is an empty list."""
+        missing = missing_labels(self._reading, labels)
+        if not missing.any():
+            return
+        row = int(np.argmax(missing))
+        place = self._reading.place(rows.line_of(row))
+        value, names = labels.values[labels.codes[row]], self._reading.label_columns
+        if names is not None:
+            name = next(n for n, part in zip(names, value, strict=True) if is_blank(part))
+            raise bad(place, f"column {name!r}: the label is missing. {LEAVE_OUT}")
+        if value != "":
+            raise bad(place, f"the label is missing. {LEAVE_OUT}")
+        self._blank = place
 
     @property
     def bag_names(self) -> list[str]:
@@ -182,7 +225,7 @@ class Ledger:
             columns=reading.label_columns,
         )
         if self._blank is not None and not table.are_lists:
-            raise bad(self._blank, "the label is missing.")
+            raise bad(self._blank, f"the label is missing. {LEAVE_OUT}")
         return table
 
     def aligned(self) -> dict[str, Any]:

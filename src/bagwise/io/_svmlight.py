@@ -7,9 +7,10 @@ from itertools import islice
 import numpy as np
 from scipy import sparse
 
+from bagwise.io._cells import is_missing_cell
 from bagwise.io._labels import parse_number
 from bagwise.io._options import Options
-from bagwise.io._problems import bad, shown
+from bagwise.io._problems import TAKE_AS_NAN, bad, shown
 from bagwise.io._rows import Coded, Reading, Rows
 from bagwise.io._streams import Source
 
@@ -25,12 +26,13 @@ def open_reading(source: Source, options: Options) -> Reading:
     """Prepare to read; the first line is looked at, so that another format is noticed."""
     zero_based = bool(options.zero_based)
     guessed = {} if options.zero_based is not None else {"first feature": "index 1"}
-    if next(_blocks(source, zero_based, 1), None) is None:
+    allow_nan = bool(options.allow_nan)
+    if next(_blocks(source, zero_based, 1, allow_nan), None) is None:
         raise bad(source.path, "the file is empty.")
     return Reading(
         source,
         "svmlight",
-        lambda: _blocks(source, zero_based, _BLOCK_ROWS),
+        lambda: _blocks(source, zero_based, _BLOCK_ROWS, allow_nan),
         guessed=guessed,
         label_separator="," if options.label_separator is None and _has_lists(source) else (
             options.label_separator
@@ -54,13 +56,15 @@ def _has_lists(source: Source) -> bool:
     return any("," in tokens[0] for _, tokens in _lines(source))
 
 
-def _blocks(source: Source, zero_based: bool, size: int) -> Iterator[Rows]:
+def _blocks(source: Source, zero_based: bool, size: int, allow_nan: bool) -> Iterator[Rows]:
     lines = _lines(source)
     while block := list(islice(lines, size)):
-        yield _rows(source, block, zero_based)
+        yield _rows(source, block, zero_based, allow_nan)
 
 
-def _rows(source: Source, block: list[tuple[int, list[str]]], zero_based: bool) -> Rows:
+def _rows(
+    source: Source, block: list[tuple[int, list[str]]], zero_based: bool, allow_nan: bool
+) -> Rows:
     lowest = 0 if zero_based else 1
     data: list[float] = []
     indices: list[int] = []
@@ -79,8 +83,12 @@ def _rows(source: Source, block: list[tuple[int, list[str]]], zero_based: bool) 
         for token in tokens[2:]:
             pair = _PAIR.match(token)
             value = parse_number(pair[2]) if pair else None
+            is_missing = pair is not None and is_missing_cell(pair[2])
+            if is_missing and allow_nan:
+                value = np.nan
             if pair is None or value is None:
-                msg = f"index:value is needed. Got {shown(token)}."
+                way_out = f" {TAKE_AS_NAN}" if is_missing else ""
+                msg = f"index:value is needed. Got {shown(token)}.{way_out}"
                 raise bad(source.path, msg, line=number)
             index = int(pair[1])
             if not last < index <= _MAX_INDEX:
