@@ -32,6 +32,7 @@ from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._empirical_map import EmpiricalMap, FeatureOperator
 from bagwise.solvers.operators._feature_rows import FeatureRows
+from bagwise.solvers.operators._filled_rows import FilledRows, remembered
 from bagwise.solvers.operators._kernel_rows import KernelRows
 from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.operators._sums import StackedRows, SumRows
@@ -72,6 +73,7 @@ __all__ = [
     "ExpansionResult",
     "FeatureOperator",
     "FeatureRows",
+    "FilledRows",
     "GroupedSVMResult",
     "InnerSolution",
     "InnerSolver",
@@ -110,6 +112,7 @@ __all__ = [
     "perturbed",
     "projection_range",
     "reduce_expansion",
+    "remembered",
     "rescale_alpha",
     "scaled_keys",
     "search_bag_mmc",

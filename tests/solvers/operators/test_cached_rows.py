@@ -122,3 +122,14 @@ def test_less_memory_is_kept_to_and_costs_more_rows():
         assert rows.n_kept <= n_rows
         computed.append(sum(map(len, source.asked)))
     assert computed[0] > computed[1] > computed[2] > computed[3] == 60
+
+
+def test_rows_that_are_repeated():
+    gram = _gram()
+    cached = CachedRows(BlockRows(gram), 3 * gram[0].nbytes)
+    twice = cached.repeated(_rows(4, 2))
+    index = np.append(np.arange(8), [4, 2])
+    np.testing.assert_array_equal(twice.block(_rows(8, 9)), gram[_rows(4, 2)][:, index])
+    np.testing.assert_allclose(
+        twice.products(_rows(2, 9), np.array([1.0, 1.0])), 2.0 * gram[2, index], rtol=1e-12
+    )

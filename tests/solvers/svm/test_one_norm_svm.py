@@ -384,6 +384,35 @@ def test_an_odd_and_an_even_number_of_rows_of_the_tableau(n_columns):
     assert result.objective == pytest.approx(_optimum(A, sign, cost, penalty), rel=1e-9)
 
 
+def test_a_start_that_is_worse_than_no_weights_is_not_taken():
+    A, sign, cost, penalty = _problem(_normal, 0)
+    start = solve_one_norm_svm(A[::-1], sign, 1e3 * cost, penalty=penalty)
+    columns, rows = start.columns, start.rows
+    edge = np.append(A[np.ix_(rows, columns)], np.ones((len(rows), 1)), axis=1)
+    *weights, b = np.linalg.solve(edge, sign[rows])  # of the same basis in the new problem
+    w = np.zeros(A.shape[1])
+    w[columns] = weights
+    constant = np.sign(sign @ cost)
+    assert _value(A, sign, cost, penalty, w, b) > _value(A, sign, cost, penalty, 0.0 * w, constant)
+    cold = solve_one_norm_svm(A, sign, cost, penalty=penalty)
+    warm = solve_one_norm_svm(A, sign, cost, penalty=penalty, start=start)
+    assert warm.n_iter == cold.n_iter
+    _assert_certified(A, sign, cost, penalty, warm)
+
+
+def test_columns_join_where_nothing_is_left_to_gain(monkeypatch):
+    A, sign, cost, penalty = _problem(_normal, 1)
+    monkeypatch.setattr(_one_norm_svm, "_NEW_COLUMNS", 4)
+    monkeypatch.setattr(_one_norm_svm, "_STEPS", 1)
+    search = _one_norm_svm._Search(_one_norm_svm._Problem(A, sign, cost, penalty), 1e-6, 1000)
+    search._begin(None, search.problem.price(search.problem.feasible(cost)))
+    for _ in range(20):
+        before = len(search.index)
+        _, optimal = search._steps(1)
+        joined, _ = search._evaluate(optimal=optimal)
+        assert optimal or (not joined and len(search.index) == before)
+
+
 def test_start_of_another_shape():
     A, sign, cost, penalty = _problem(_normal, 15)
     start = solve_one_norm_svm(A, sign, cost, penalty=penalty)

@@ -28,6 +28,7 @@ def trainers(X):
     return {
         "gram": KernelTrainer(DenseGram(point_gram(KERNEL, X, OFFSETS, means=True)), N, tol=1e-10),
         "source": KernelTrainer(source, N, tol=1e-10, cache_bytes=2000),
+        "kept": KernelTrainer(source, N, tol=1e-10, cache_bytes=1e6),
         "dense": LinearTrainer(X, OFFSETS, tol=1e-10),
         "csr": LinearTrainer(sparse.csr_array(X), OFFSETS, tol=1e-10),
     }
@@ -114,3 +115,38 @@ def test_a_constant_machine_has_no_weights():
     np.testing.assert_array_equal(solution.scores, np.full(7, -1.0))
     assert solution.instance_coef(np.array([3, 4])).tolist() == [0.0] * 7
     assert solution.certificate.converged
+
+
+def test_rows_that_were_computed_are_there_for_the_next_problem():
+    computed = []
+
+    def kernel(A, B):
+        computed.append(A.shape[0] * B.shape[0])
+        return A @ B.T
+
+    X = instances()
+    source = KernelRows.of(InstanceKernel(kernel), X, OFFSETS, means=True)
+    trainer = KernelTrainer(source, N, tol=1e-10, cache_bytes=1e6)
+    rows = rows_of("instances")
+    first = trainer.solve(rows)
+    needed = sum(computed)
+    trainer.solve(rows, first)
+    assert sum(computed) == needed <= N**2 + N
+    trainer.solve(rows)  # without a start it begins anew, whatever was solved before
+    assert sum(computed) == 2 * needed
+
+
+def test_means_cost_nothing_beside_their_instances():
+    computed = []
+
+    def kernel(A, B):
+        computed.append(A.shape[0] * B.shape[0])
+        return A @ B.T
+
+    X = instances()
+    source = KernelRows.of(InstanceKernel(kernel), X, OFFSETS, means=True)
+    some = source.take(np.concatenate([np.arange(N), [N + 7, N + 2]]))
+    rows, every = np.array([1, 5, 9]), points(X)
+    np.testing.assert_allclose(source.block(rows), X[rows] @ every.T, rtol=1e-12)
+    np.testing.assert_allclose(some.block(rows)[:, N:], X[rows] @ every[[N + 7, N + 2]].T)
+    assert sum(computed) == 2 * len(rows) * N

@@ -47,6 +47,10 @@ class CachedRows(RowOperator):
         """Return the squared norm of each row."""
         return self._source.diagonal()
 
+    def repeated(self, rows: Integers) -> "CachedRows":
+        """Return all rows, and some of them once more at the end, with a cache of their own."""
+        return CachedRows(self._source.repeated(rows), self._max_bytes)
+
     @property
     def n_kept(self) -> int:
         """How many rows are in the cache."""
@@ -97,10 +101,31 @@ class CachedRows(RowOperator):
         """Return how many rows have to be read for each of these."""
         return self._source.effort(rows)
 
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
+        """Return the inner products of a sum of rows with some rows or all."""
+        from bagwise.solvers.operators._gram_kernels import add_rows
+
+        if not self._is_kept(columns):
+            return super().products(rows, coef, columns)
+        out = np.zeros(self._n if columns is None else len(columns))
+        for piece in self.strips(rows, len(out)):
+            some, factor = rows[piece], coef[piece]
+            hit = self._slot[some] >= 0
+            slot = self._slot[some[hit]]
+            self._used[slot] = self._clock
+            add_rows(self._rows, slot, factor[hit], out)
+            if not hit.all():
+                block = self._source.block(some[~hit], columns)
+                add_rows(block, np.arange(len(block)), factor[~hit], out)
+                self._keep(some[~hit], block)
+        return out
+
     def block(
         self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
+        from bagwise.solvers.operators._gram_kernels import gather
+
         whole = self._is_kept(columns)
         places = None if whole else self._places(columns)
         if not whole and places is None:
@@ -116,8 +141,10 @@ class CachedRows(RowOperator):
             if places is None:
                 out[hit] = self._rows[slot[hit]]
             else:
-                for r in np.flatnonzero(hit):
-                    out[r] = self._rows[slot[r], places]
+                part = out if hit.all() else np.empty((len(slot[hit]), len(places)), self.dtype)
+                gather(self._rows, slot[hit], places, part)
+                if part is not out:
+                    out[hit] = part
             if not hit.all():
                 out[~hit] = self._source.block(rows[~hit], columns)
         if whole:

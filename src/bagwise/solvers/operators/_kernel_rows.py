@@ -1,5 +1,6 @@
 """Rows in the feature space of a kernel, whose inner products are computed when asked for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,25 +88,38 @@ class KernelRows(RowOperator):
         """Return the inner products of some rows with some others or all."""
         left_rows, left_bounds = self._instances(self.points[rows])
         right = self.points if columns is None else self.points[columns]
-        right_rows, right_bounds = self._instances(right)
         left = self.X[left_rows].astype(self.dtype, copy=False)
-        values = self.kernel.gram(left, self.X[right_rows])
-        if right_bounds is not None:
-            values = _means(values, right_bounds)
+        right_rows, of_points = self._columns(right)
+        values = of_points(self.kernel.gram(left, self.X[right_rows]))
         if left_bounds is not None:
             values = _means(values.T, left_bounds).T
         return written(values.astype(self.dtype, copy=False), out)
 
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
-        right, bounds = self._instances(self.points if columns is None else self.points[columns])
+        right, of_points = self._columns(self.points if columns is None else self.points[columns])
         left, left_bounds = self._instances(self.points[rows])
         if left_bounds is not None:
             sizes = np.diff(left_bounds)
             coef = np.repeat(coef / sizes, sizes)
         some = self.X[left].astype(self.dtype, copy=False)
         values = self.kernel.expand(self.X[right], some, coef[None])[:, 0]
-        return values if bounds is None else _means(values[None], bounds)[0]
+        products: Floats = of_points(values[None])[0]
+        return products
+
+    def _columns(self, points: Integers) -> tuple[Integers | slice, Callable[[Any], Any]]:
+        """Return the instances behind points, and what makes columns of points of theirs.
+
+        Where all instances are among the points, values for them serve the means as well.
+        """
+        n = self.X.shape[0]
+        if len(points) > n and np.array_equal(points[:n], np.arange(n)) and points[n:].min() >= n:
+            bags = points[n:] - n
+            return slice(None), lambda values: np.hstack(
+                [values, _means(values, self.offsets)[:, bags]]
+            )
+        rows, bounds = self._instances(points)
+        return rows, lambda values: values if bounds is None else _means(values, bounds)
 
     def _instances(self, points: Integers) -> tuple[Integers | slice, Integers | None]:
         """Return the instances behind points, and where those of each point begin."""

@@ -12,6 +12,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
+from bagwise.solvers.operators._filled_rows import FilledRows
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
 _FEW = 64  # rows whose squared norms are computed at a time
@@ -85,9 +86,9 @@ class SumRows(RowOperator):
         return used, total[used]
 
     def _inner(self, rows: Integers, columns: Integers) -> Floats:
-        if not isinstance(self._source, CachedRows):
+        if not isinstance(self._source, CachedRows | FilledRows):
             return self._source.block(rows, columns).astype(np.float64, copy=False)
-        # Whole rows, though some columns would do: they stay in the cache for `products`.
+        # Whole rows, though some columns would do: they are remembered for `products`.
         out = np.empty((len(rows), len(columns)))
         for piece in self._source.strips(rows, self._source.n):
             out[piece] = self._source.block(rows[piece])[:, columns]

@@ -101,7 +101,8 @@ def solve_one_norm_svm(
     penalty : array-like of shape (p,) or float
         Penalties :math:`\lambda`, greater than 0.
     start : OneNormSVMResult, optional
-        Solution of a similar problem of the same shape, whose basis is the place to start from.
+        Solution of a similar problem of the same shape, whose basis is the place to start from,
+        unless all weights 0 are better.
     tol : float
         The gap, relative to ``max(1, objective)``, at which the answer counts as converged. The
         simplex steps themselves end at a vertex that is optimal to rounding.
@@ -228,13 +229,15 @@ class _Search:
         if self.gap <= _ACCURACY * self.objective:
             return self
         self._begin(start, prices)
+        if start is not None and self._value() > self.objective:  # a constant is a better start
+            self._begin(None, problem.price(problem.feasible(problem.cost)))
         columns, rows, spread, budget = False, False, True, self.max_iter
         while budget > 0:
             steps, optimal = self._steps(budget)
             # Rounding: columns that seemed worth their penalty lead nowhere.
             stuck = not steps and not rows and (columns or not optimal)
             stuck = stuck or self.idle > _PATIENCE
-            columns, rows = self._evaluate()
+            columns, rows = self._evaluate(optimal=optimal)
             budget -= steps
             self.idle = 0 if rows else self.idle
             if self.gap <= _ACCURACY * self.objective:
@@ -257,7 +260,7 @@ class _Search:
     def _begin(self, start: OneNormSVMResult | None, prices: Floats) -> None:
         """Choose the first columns, rows and basis."""
         problem = self.problem
-        columns = kinked = np.zeros(0, np.int64)
+        columns = kinked = self.index = self.inner = np.zeros(0, np.int64)
         if start is not None:
             columns, kinked = start.columns, start.rows[problem.cost[start.rows] > 0]
         prices[columns] = -np.inf  # they take part anyway
@@ -275,8 +278,14 @@ class _Search:
         self.rows = rows
         if start is not None:
             self.inner = np.append(np.arange(len(columns)), len(self.index))
-            self.kinked = kinked
-            self._factor()
+        self.kinked = kinked
+        self._factor()
+
+    def _value(self) -> float:
+        """Return the objective at the vertex of the basis."""
+        weights = self.inverse.sum(axis=0)
+        slack = np.maximum(1.0 - weights @ self.work[self.inner], 0.0)
+        return float(self.penalty[self.inner] @ np.abs(weights) + self.problem.cost @ slack)
 
     def _dearest(self, prices: Floats, above: float) -> Integers:
         """Return the dearest columns that do not take part yet."""
@@ -385,8 +394,12 @@ class _Search:
         self.inverse = np.linalg.inv(self.basis)
         self.inner, self.kinked = self.inner[some], self.kinked[others]
 
-    def _evaluate(self) -> tuple[bool, bool]:
-        """Measure the vertex on all rows and columns; return whether columns, and rows, joined."""
+    def _evaluate(self, *, optimal: bool) -> tuple[bool, bool]:
+        """Measure the vertex on all rows and columns; return whether columns, and rows, joined.
+
+        Columns join where those that take part have nothing left to gain: before, prices say little
+        of the columns that the optimum needs.
+        """
         problem = self.problem
         columns = self.work[self.inner]
         goal = self.penalty[self.inner] * self.side[self.inner]
@@ -406,7 +419,7 @@ class _Search:
         self._record(w, float(weights[~inside].sum()), weights @ columns, alpha, prices)
         missing = self.target - self.target[self.kinked] @ self.inverse @ columns
 
-        new = self._dearest(prices, 1.0 + _ACCURACY)
+        new = self._dearest(prices, 1.0 + _ACCURACY) if optimal else np.zeros(0, np.int64)
         if len(new):
             stay = prices[self.index] > _NEAR
             stay[self.inner[self.inner < len(self.index)]] = True

@@ -77,7 +77,7 @@ def solve_svm_dual(
     gram : ndarray of shape (n, n), or RowOperator
         Inner products of the rows: symmetric and positive semi-definite, in single or double
         precision. An array is not copied if it is contiguous. An operator may compute blocks on
-        demand; see `CachedRows` for one that remembers rows.
+        demand; see `remembered` for one that keeps rows.
     sign : array-like of shape (n,)
         -1 or +1; both must occur.
     cost : array-like of shape (n,) or float

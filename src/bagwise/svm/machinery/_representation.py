@@ -19,6 +19,8 @@ from bagwise.svm.machinery._points import BagMean, given_points, kernel_points, 
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer
 
+_FORMED = 2e8  # bytes up to which a Gram matrix is formed before it is known which rows matter
+
 
 @dataclass(frozen=True, eq=False)
 class Representation:
@@ -67,7 +69,8 @@ def represent(
         Whether means of bags will be asked for, and which: those of the instances in feature space,
         or the mean instances, mapped.
     cache_bytes : int
-        A Gram matrix up to this size is held in memory; of a larger one, as many rows are.
+        Most memory for a Gram matrix. A small one is formed; of others rows are kept once they were
+        needed, as many as fit.
     solver : dict
         Settings of the solver that the trainer is to use, such as ``tol``.
     owner : str
@@ -106,8 +109,9 @@ def _exact(
 ) -> Representation:
     instances, sizes = bags.instances, bags.sizes
     points = kernel_points(
-        instances, bags.offsets, kernel, means=means, max_bytes=cache_bytes, owner=owner
-    )
+        instances, bags.offsets, kernel,
+        means=means, max_bytes=min(cache_bytes, _FORMED), owner=owner,
+    )  # fmt: skip
     if points.array is None:
         solver = {**solver, "cache_bytes": cache_bytes}
 

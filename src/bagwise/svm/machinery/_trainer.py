@@ -6,7 +6,8 @@ are solved depends only on the kernel, and is settled here once: on a Gram matri
 once for all problems (`KernelTrainer`), or on explicit features (`LinearTrainer`).
 """
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -14,10 +15,10 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise.solvers import (
-    CachedRows,
     FeatureRows,
     RowOperator,
     StackedRows,
+    remembered,
     solve_grouped_svm,
     solve_grouped_svm_dual,
     solve_linear_svm,
@@ -75,7 +76,8 @@ class KernelTrainer:
     loss : {"hinge", "squared_hinge"}
         What a violated margin costs; rows in groups have the hinge.
     cache_bytes : float
-        How much of a Gram matrix that is not in memory each solve may keep.
+        How much of a Gram matrix that is not in memory may be kept. If all of it may, what one
+        problem needs is there for those that start from its solution, in each thread.
     """
 
     rows: RowOperator
@@ -84,6 +86,7 @@ class KernelTrainer:
     max_iter: int = _SOLVER_STEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
     cache_bytes: float = 0.0
+    _kept: "_Kept" = field(default_factory=lambda: _Kept(), repr=False)
 
     @property
     def keeps_bounds(self) -> bool:
@@ -93,16 +96,14 @@ class KernelTrainer:
     @property
     def points(self) -> RowOperator:
         """See `PointTrainer`; what is computed is remembered, in each operator anew."""
-        return self._remembered(self.rows)
+        return self.rows if self.rows.array is not None else remembered(self.rows, self.cache_bytes)
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
-        n = self.rows.n
-        points, place = self.rows, rows.index
-        repeated = _repeated(rows.index)
+        points, place = self._placed(rows.index, anew=start is None)
+        n, repeated = points.n, _repeated(place)
         if len(repeated):  # an instance with both signs needs a second row of the matrix
-            points = points.repeated(rows.index[repeated])
-            place = rows.index.copy()
+            points = points.repeated(place[repeated])
             place[repeated] = np.arange(n, n + len(repeated))
             n += len(repeated)
         sign, cost, target = np.full(n, -1.0), np.zeros(n), np.ones(n)
@@ -139,17 +140,38 @@ class KernelTrainer:
         settings: dict[str, Any] = {"target": target, "alpha0": alpha0, "tol": self.tol}
         if groups is None:
             return solve_svm_dual(
-                self._remembered(points), sign, cost, max_iter=self.max_iter, loss=self.loss,
+                points, sign, cost, max_iter=self.max_iter, loss=self.loss,
                 **settings,
             )  # fmt: skip
         if points.array is None:
-            return solve_grouped_svm(self._remembered(points), sign, *groups, **settings)
+            return solve_grouped_svm(points, sign, *groups, **settings)
         return solve_grouped_svm_dual(
             points.array, sign, *groups, max_iter=self.max_iter, check_finite=False, **settings
         )
 
-    def _remembered(self, points: RowOperator) -> RowOperator:
-        return points if points.array is not None else CachedRows(points, self.cache_bytes)
+    def _placed(self, index: Integers, *, anew: bool) -> tuple[RowOperator, Integers]:
+        """Return the points of a problem, and where its rows are among them.
+
+        These are all points, uncopied, or where they are computed all instances and the means in
+        question.
+        """
+        if self.rows.array is not None:
+            return self.rows, index.copy()
+        n = self.n_instances
+        means = np.unique(index[index >= n])
+        place = np.where(index < n, index, n + np.searchsorted(means, index))
+        kept = self._kept
+        if anew or kept.rows is None or not np.array_equal(means, kept.means):
+            points = self.rows.take(np.concatenate([np.arange(n), means]))
+            kept.rows, kept.means = remembered(points, self.cache_bytes), means
+        return kept.rows, place
+
+
+class _Kept(threading.local):
+    """What a thread remembers of the last problem: inner products of instances and some means."""
+
+    rows: RowOperator | None = None
+    means: Integers = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,87 @@
+"""Rows whose inner products are costly, with room for all of them: each row is computed once."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._arrays import Floats, Integers
+from bagwise.solvers.operators._cached_rows import CachedRows
+from bagwise.solvers.operators._dense_gram import DenseGram
+from bagwise.solvers.operators._row_operator import RowOperator
+
+_PART = 0.25  # of a row: less is computed alone, and not remembered
+
+
+class FilledRows(RowOperator):
+    """An operator that remembers all rows of the Gram matrix which were used.
+
+    The memory of a row is taken when the row is computed.
+
+    Parameters
+    ----------
+    source : RowOperator
+        Where they come from.
+    """
+
+    def __init__(self, source: RowOperator) -> None:
+        self._source = source
+        self._matrix = np.empty((source.n, source.n), source.dtype)
+        self._known = np.zeros(source.n, np.bool_)
+        self._rows = DenseGram(self._matrix)
+        self._diagonal = source.diagonal()
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self._source.n
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Precision of the inner products."""
+        return self._source.dtype
+
+    def diagonal(self) -> Floats:
+        """Return the squared norm of each row."""
+        return self._diagonal.copy()
+
+    def block(
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Return the inner products of some rows with some others or all."""
+        if columns is None or len(columns) >= _PART * self.n:
+            self._fill(rows)
+        known = self._known[rows]
+        if known.all():
+            return self._rows.block(rows, columns, out)
+        if not known.any():
+            return self._source.block(rows, columns, out)
+        if out is None:
+            out = np.empty((len(rows), self.n if columns is None else len(columns)), self.dtype)
+        out[known] = self._rows.block(rows[known], columns)
+        out[~known] = self._source.block(rows[~known], columns)
+        return out
+
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
+        """Return the inner products of a sum of rows with some rows or all."""
+        self._fill(rows)
+        return self._rows.products(rows, coef, columns)
+
+    def effort(self, rows: Integers) -> Integers:
+        """Return how many rows have to be read for each of these."""
+        return self._source.effort(rows)
+
+    def _fill(self, rows: Integers) -> None:
+        """Compute those of these rows that are not there yet."""
+        missing = np.unique(rows[~self._known[rows]])
+        for piece in self.strips(missing, self.n):
+            some = missing[piece]
+            self._matrix[some] = self._source.block(some)
+            self._known[some] = True
+
+
+def remembered(source: RowOperator, max_bytes: float) -> RowOperator:
+    """Return rows of which those that were used are remembered: all, or as many as fit."""
+    if source.dtype.itemsize * source.n**2 <= max_bytes:
+        return FilledRows(source)
+    return CachedRows(source, max_bytes)

@@ -1,0 +1,65 @@
+"""Gram matrices that fill up: what they return, and that no row is computed twice."""
+
+import numpy as np
+import pytest
+
+from bagwise.solvers import CachedRows, FilledRows, remembered
+from solvers.blocks import BlockRows
+
+
+def _gram(n=8, dtype=np.float64):
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    return (X @ X.T).astype(dtype)
+
+
+def _rows(*indices):
+    return np.array(indices, np.int64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_row_is_computed_once(dtype):
+    gram = _gram(dtype=dtype)
+    source = BlockRows(gram)
+    rows_of = FilledRows(source)
+    coef, columns = np.array([2.0, -1.0, 0.5]), _rows(6, 1)
+    for rows in (_rows(0, 3, 5), _rows(5, 3, 7), _rows(7, 0, 3)):
+        expected = coef @ gram[rows].astype(np.float64)
+        np.testing.assert_allclose(rows_of.products(rows, coef), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            rows_of.products(rows, coef, columns), expected[columns], rtol=1e-12
+        )
+        np.testing.assert_array_equal(rows_of.block(rows), gram[rows])
+        np.testing.assert_array_equal(rows_of.block(rows, columns), gram[np.ix_(rows, columns)])
+    assert source.asked == [[0, 3, 5], [7]]
+
+
+def test_a_small_part_of_a_row_is_computed_alone():
+    gram = _gram()
+    source = BlockRows(gram)
+    rows_of = FilledRows(source)
+    rows_of.block(_rows(2))
+    rows, columns = _rows(4, 2, 6), _rows(3)
+    for out in (None, np.empty((3, 1))):
+        np.testing.assert_array_equal(
+            rows_of.block(rows, columns, out), gram[np.ix_(rows, columns)]
+        )
+    np.testing.assert_array_equal(rows_of.block(_rows(5), columns), gram[_rows(5)][:, columns])
+    assert source.asked == [[2], [4, 6], [4, 6], [5]]
+
+
+def test_rows_that_are_repeated_are_there_already():
+    gram = _gram()
+    source = BlockRows(gram)
+    rows_of = FilledRows(source)
+    twice = rows_of.repeated(_rows(4, 2))
+    index = np.append(np.arange(8), [4, 2])
+    products = twice.products(_rows(2, 9), np.array([1.0, 1.0]))
+    np.testing.assert_allclose(products, 2.0 * gram[2, index], rtol=1e-12)
+    np.testing.assert_array_equal(twice.block(_rows(9, 2)), gram[_rows(2, 2)][:, index])
+    assert source.asked == [[2]]
+
+
+def test_what_fits_decides():
+    gram = _gram()
+    assert isinstance(remembered(BlockRows(gram), gram.nbytes), FilledRows)
+    assert isinstance(remembered(BlockRows(gram), gram.nbytes - 1), CachedRows)
