@@ -172,6 +172,18 @@ def test_several_classes_have_constraints_of_their_own(tmp_path):
     np.testing.assert_array_equal(again.predict(data.bags), model.predict(data.bags))
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_constraints_are_those_of_the_positive_class(kernel):
+    plain = PCSVM(C=10.0, kernel=kernel).fit(BAGS, Y)
+    names = np.where(Y == 1, "active", "idle")
+    model = PCSVM(C=10.0, kernel=kernel, pos_label="active").fit(BAGS, names)
+    np.testing.assert_array_equal(model.decision_function(BAGS), -plain.decision_function(BAGS))
+    np.testing.assert_array_equal(model.constraints_, plain.constraints_)
+    np.testing.assert_array_equal(
+        model.predict(BAGS), np.where(plain.predict(BAGS), "active", "idle")
+    )
+
+
 def test_bags_of_one_instance_have_nothing_to_constrain():
     X = np.random.default_rng(0).normal(size=(30, 3))
     y = (X[:, 0] > 0).astype(int)

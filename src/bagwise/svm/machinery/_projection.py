@@ -86,6 +86,12 @@ class ProjectedSolution(Solution):
         """Return the coefficient of each instance in the expansion of ``w``."""
         return instance_coef(self.coef, sizes)
 
+    def times(self, side: float) -> "ProjectedSolution":
+        """Return the machine whose scores are these times 1 or -1."""
+        turned = super().times(side)
+        assert isinstance(turned, ProjectedSolution)
+        return turned if side == 1.0 else replace(turned, coef=side * self.coef)
+
 
 class ProjectionProblem:
     r"""MI-SVM with constraints :math:`\sqrt{\rho_i} \|w\| \le \|A_i w\|` that may be paid for.
