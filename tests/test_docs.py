@@ -5,6 +5,7 @@ import doctest
 import io
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -60,7 +61,10 @@ def run_console(code, where):
         if command == "echo $?":
             got = f"{exit_code}\n"
         else:
-            program, *arguments = shlex.split(command)
+            program, *arguments = shlex.split(command, comments=True)
+            if program == "make":
+                assert set(arguments) <= make_targets(), f"{where}: $ {command}"
+                continue
             assert program == "bagwise", f"{where}: only bagwise is run, not {program!r}"
             # Both streams in one, as on a terminal.
             with io.StringIO() as shown:
@@ -74,13 +78,35 @@ def run_console(code, where):
             yield f"{where}: $ {command}\nExpected:\n{wanted}\nGot:\n{got}\n"
 
 
+def make_targets():
+    """Return what can be made; that is not done here."""
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def provide_files(folder):
+    """Put the tables of the documentation where its commands look for them.
+
+    The page on commands runs in their folder, the first pages in the root of a checkout.
+    """
+    shutil.copytree(ROOT / "docs" / "data", folder / "docs" / "data")
+    shutil.copytree(ROOT / "docs" / "data", folder, dirs_exist_ok=True)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_code_of_page_runs(page, tmp_path, monkeypatch):
+    provide_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     module = ModuleType("page_of_the_documentation")  # classes of a page can be pickled
     monkeypatch.setitem(sys.modules, module.__name__, module)
     failures = run_page(page.read_text(encoding="utf-8"), str(page), vars(module))
     assert not failures, failures
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_names_its_language(page):
+    marks = re.findall(r"^ *```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert all(marks[::2]), f"a block of {page.name} has no language, so that nothing runs it"
+    assert not any(marks[1::2])
 
 
 @pytest.mark.parametrize(("printed", "fails"), [("2", False), ("3", True)])
@@ -99,6 +125,7 @@ def test_wrong_output_is_seen(printed, fails):
         ("$ bagwise inspect none.csv\n", "Exit code 2"),
         ("$ bagwise inspect none.csv\n$ echo $?\n2\n", ""),
         ("$ bagwise inspect none.csv\n$ echo $?\n0\n", "Expected:\n0"),
+        ("$ make test  # all of it\n$ bagwise --version  # of bagwise\n", ""),
     ],
 )
 def test_commands_are_run(block, failure, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 from bagwise.cli import main
 from bagwise.datasets import _registry, info
+from test_docs import provide_files
 
 #: In an order in which files are made before they are used.
 COMMANDS = (
@@ -30,9 +31,12 @@ def examples_of(command, capsys):
 
 
 @pytest.fixture
-def toy_musk(workshop, monkeypatch):
-    """Put a small set in the place of musk1."""
-    folder = workshop / "data"
+def toy_musk(tmp_path, monkeypatch):
+    """Work on the files of the documentation; put a small set in the place of musk1."""
+    provide_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BAGWISE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "data"
     folder.mkdir()
     path = folder / "musk1.npz"
     np.savez(path, X=np.arange(6.0).reshape(3, 2), offsets=[0, 2, 3], y=[0, 1])
@@ -49,14 +53,14 @@ def toy_musk(workshop, monkeypatch):
     monkeypatch.setenv("BAGWISE_DATA", str(folder))
 
 
-def test_every_example_runs(toy_musk, workshop, capsys):
+def test_every_example_runs(toy_musk, tmp_path, capsys):
     for command in COMMANDS:
         for example in examples_of(command, capsys):
             assert example[: len(command.split())] == command.split()
             code = main(example)
             assert code == 0, (example, capsys.readouterr().err)
             assert capsys.readouterr().out or "-o" in example
-    made = {path.name for path in workshop.iterdir()}
+    made = {path.name for path in tmp_path.iterdir()}
     assert {"bagwise-demo.html", "seven.html", "digits.model", "sil.model"} <= made
     assert {"labels.csv", "digits.html", "faces.csv", "clusters.csv"} <= made
     assert {"digits.bags", "molecules.bags"} <= made

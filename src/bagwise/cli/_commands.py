@@ -123,7 +123,7 @@ def demo(
 ) -> None:
     """Learn from embedded data and write an HTML report.
 
-    Every classifier learns which bags of handwritten digits hold a 3, and which image it is.
+    Six well-known methods learn which bags of handwritten digits hold a 3, and which image it is.
     """
     from bagwise.cli._demo import run_demo
 
