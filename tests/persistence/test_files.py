@@ -1,4 +1,4 @@
-"""Models that earlier versions saved: they load and answer as they did, or are refused with a reason.
+"""Models that earlier versions saved load and answer as they did, or are refused with a reason.
 
 The files are made by ``make_files.py``. One that can no longer be loaded is not deleted: it goes
 into the table of those that are refused.
