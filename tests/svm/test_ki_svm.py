@@ -15,6 +15,7 @@ from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scaled_bags
 
 BOTH = [InsKISVM, BagKISVM]
+PAPER = {"bias": 0.0, "threshold": "zero"}
 
 
 def small_bags(seed=0, n_positive=3, n_negative=4, size=3):
@@ -74,7 +75,7 @@ def test_relaxation_over_all_assignments(cls, C, seed):
     bags, y = small_bags(seed)
     K = instance_kernel(bags.instances, bags.instances, "rbf", gamma=0.5)
     params = {"negative_cost": 0.4} if cls is InsKISVM else {}
-    model = cls(C, gamma=0.5, tol=1e-8, random_state=0, **params).fit(bags, y)
+    model = cls(C, gamma=0.5, tol=1e-8, random_state=0, **PAPER, **params).fit(bags, y)
     choices = list(product(range(3), repeat=3))
     every = [naive_rows(cls, bags, y, choice, C, 0.4) for choice in choices]
     _, sign, cost = every[0]
@@ -96,7 +97,7 @@ def test_factors_are_costs_of_what_is_missing_to_the_margin(cls):
     bags, y = make_toy_bags(40, kind="close", max_size=6)
     bags = Bags.from_list(bags)
     params = {"negative_cost": 0.4} if cls is InsKISVM else {}
-    model = cls(2.0, tol=1e-9, random_state=0, **params).fit(bags, y)
+    model = cls(2.0, tol=1e-9, random_state=0, **PAPER, **params).fit(bags, y)
     coef = np.zeros(bags.n_instances)
     coef[model.support_] = model.dual_coef_[0]
     f = model.instance_decision_function(bags)
@@ -119,7 +120,7 @@ def test_bags_of_one_are_the_squared_hinge_in_nu_form(cls):
     rng = np.random.default_rng(0)
     X, y, C, n = rng.normal(size=(30, 3)), np.arange(30) % 2, 3.0, 30
     X[y == 1] += 0.8
-    model = cls(C, kernel="linear", tol=1e-9).fit(X, y)
+    model = cls(C, kernel="linear", threshold="zero", tol=1e-9).fit(X, y)
     features, sign = np.c_[X, np.ones(n)], 2.0 * y - 1.0
     P = np.diag(np.r_[np.ones(4), 0.0, np.full(n, C)])
     q = np.r_[np.zeros(4), -1.0, np.zeros(n)]
@@ -167,19 +168,21 @@ def test_a_positive_bag_twice_is_weight_two(cls, threshold):
 @pytest.mark.parametrize("cls", BOTH)
 def test_bias_is_a_constant_in_the_kernel(cls):
     bags, y = make_toy_bags(20, kind="close")
-    scores = cls(kernel="linear", random_state=0).fit(bags, y).decision_function(bags)
+    scores = (
+        cls(kernel="linear", threshold="zero", random_state=0).fit(bags, y).decision_function(bags)
+    )
 
     def with_constant(A, B):
         return A @ B.T + 1.0
 
     for model in (
-        cls(kernel="linear", bias=1.0, random_state=0),
-        cls(kernel=lambda A, B: A @ B.T, bias=1.0, random_state=0),
-        cls(kernel=with_constant, random_state=0),
+        cls(kernel="linear", bias=1.0, threshold="zero", random_state=0),
+        cls(kernel=lambda A, B: A @ B.T, bias=1.0, threshold="zero", random_state=0),
+        cls(kernel=with_constant, bias=0.0, threshold="zero", random_state=0),
     ):
         got = model.fit(bags, y).decision_function(bags)
         np.testing.assert_allclose(got, scores, atol=1e-6)
-    plain = cls(kernel="linear", bias=0.0, random_state=0).fit(bags, y)
+    plain = cls(kernel="linear", bias=0.0, threshold="zero", random_state=0).fit(bags, y)
     np.testing.assert_array_equal(plain.intercept_, [0.0])
     assert np.abs(plain.decision_function(bags) - scores).max() > 1e-2
 
@@ -201,15 +204,16 @@ def test_precomputed_kernel_equals_the_kernel(cls):
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_training_threshold_is_the_middle_of_the_class_means(cls, kernel):
+def test_threshold_makes_the_fewest_errors_on_training_bags(cls, kernel):
     bags, y = make_toy_bags(21, n_classes=3, kind="close")
-    zero = cls(kernel=kernel, random_state=0).fit(bags, y)
-    model = cls(kernel=kernel, threshold="training", random_state=0).fit(bags, y)
-    scores = model.decision_function(bags)
+    weight = 1.0 + np.arange(21) % 4
+    zero = cls(kernel=kernel, threshold="zero", random_state=0).fit(bags, y, weight)
+    scores = cls(kernel=kernel, random_state=0).fit(bags, y, weight).decision_function(bags)
     shift = zero.decision_function(bags) - scores
     np.testing.assert_allclose(shift, np.broadcast_to(shift[0], shift.shape), atol=1e-9)
     for k, column in enumerate(scores.T):
-        assert column[y == k].mean() + column[y != k].mean() == pytest.approx(0.0, abs=1e-9)
+        wrong = [weight[(column > t) != (y == k)].sum() for t in [0.0, *(np.sort(column) + 1e-9)]]
+        assert wrong[0] == min(wrong)
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -11,7 +11,6 @@ from bagwise import Bags
 from bagwise.solvers import solve_qp
 from bagwise.svm import SBMIL, SIL, SMIL, STMIL
 from bagwise.svm._sbmil import best_share
-from bagwise.svm._stmil import best_threshold
 from bagwise.svm.machinery._sides import Sides
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
@@ -254,49 +253,6 @@ def test_order_does_not_matter_to_stmil_where_scores_are_zero(seed):
 
 def errors(threshold, scores, sign, weight):
     return weight[np.where(scores > threshold, 1.0, -1.0) != sign].sum()
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_threshold_makes_the_fewest_errors(seed):
-    rng = np.random.default_rng(seed)
-    scores = rng.integers(-3, 4, 12) / 2.0  # many equal ones
-    sign = np.where(rng.permutation(12) < rng.integers(2, 10), 1.0, -1.0)
-    weight = rng.integers(1, 4, 12) * 0.1
-    threshold = best_threshold(scores, sign, weight)
-    everywhere = np.linspace(-3, 3, 241)
-    best = min(errors(t, scores, sign, weight) for t in everywhere)
-    assert errors(threshold, scores, sign, weight) == pytest.approx(best)
-    assert not np.isin(threshold, scores)
-    order = rng.permutation(12)
-    assert best_threshold(scores[order], sign[order], weight[order]) == threshold
-    copies = np.repeat(np.arange(12), np.rint(weight * 10).astype(int))
-    assert best_threshold(scores[copies], sign[copies], np.ones(len(copies))) == threshold
-
-
-def test_threshold_has_the_most_room():
-    scores, ones = np.array([0.0, 1.0, 4.0, 5.0]), np.ones(4)
-    assert best_threshold(scores, np.array([-1.0, -1.0, 1.0, 1.0]), ones) == 2.5
-    assert best_threshold(scores, np.array([-1.0, 1.0, -1.0, 1.0]), ones) == 0.5  # or 4.5
-    # All bags alike is as good as anything: beyond the last score, unless a gap is wider.
-    even = np.array([0.0, 1.0, 2.0, 3.0])
-    assert best_threshold(even, np.array([1.0, -1.0, 1.0, 1.0]), ones) == -1.0
-    assert best_threshold(even, np.array([-1.0, -1.0, 1.0, -1.0]), ones) == 4.0
-    assert best_threshold(3.0 * even, np.array([1.0, -1.0, 1.0, 1.0]), ones) == 4.5
-
-
-def test_threshold_of_bags_that_cannot_be_told_apart():
-    assert best_threshold(np.array([0.0, 1.0]), np.ones(2), np.ones(2)) == 0.0
-    sign = np.array([-1.0, 1.0, 1.0])
-    assert best_threshold(np.zeros(3), sign, np.ones(3)) == -1.0
-    almost = np.array([0.0, 1e-12, 2e-12])
-    assert best_threshold(almost, sign, np.ones(3), 1e-5) == -1.0
-    assert best_threshold(almost, sign, np.array([5.0, 1.0, 1.0]), 1e-5) == pytest.approx(1.0)
-
-
-def test_threshold_beyond_all_scores_needs_no_resolution():
-    scores, sign = np.array([0.0, 0.5, 1.0]), np.array([1.0, -1.0, -1.0])
-    assert best_threshold(scores, sign, np.ones(3), 5.0) == 2.0
-    assert best_threshold(scores, -sign, np.ones(3), 5.0) == -1.0
 
 
 def test_stmil_threshold_is_the_best_one_for_its_training_bags():

@@ -55,12 +55,12 @@ class InsKISVM(KeyInstanceMachine):
         together cost what the negative bags would. With ``class_weight="balanced"`` that is as much
         as all positive bags cost.
     |kernel, gamma, degree, coef0|
-    bias : "auto" or float
-        Constant that is added to the kernel, in place of a constant term of the decision function.
-        ``"auto"``: 1 for the linear kernel, 0 for all others.
-    threshold : {"zero", "training"}
-        The score above which a bag is positive. ``"zero"``, as in the paper, or the middle
-        between the mean scores of the positive and of the negative training bags.
+    bias : float
+        Constant that is added to the kernel, in place of a constant term of the decision function;
+        0 in the paper.
+    threshold : {"training", "zero"}
+        The score above which a bag is positive: the one with the fewest errors on the training
+        bags (weighted), or ``"zero"``, as in the paper.
     |class_weight, pos_label|
     cache_size : float
         Megabytes that the kernel matrix between all training instances may take in double
@@ -123,11 +123,10 @@ class InsKISVM(KeyInstanceMachine):
     together, so that the assignments which count choose the same instance in both.
 
     The members of a mixture may use different instances of a positive bag, and one instance then
-    gets only its share of the score. Where ``C`` is large, bags that were not seen thus tend
-    to score below zero: ``threshold="training"`` corrects that. Where ``C`` suits the data zero is
-    as good or better.
-
-    With the Gaussian kernel :math:`f` vanishes far from all training instances.
+    gets only its share of the score: bags tend to score below zero, the more so where ``C`` is
+    large or positive bags are rare. Hence the learned threshold. Without a constant term and
+    with the Gaussian kernel, :math:`f` vanishes far from all training instances; ``bias`` lets it
+    fall to a negative value there.
 
     References
     ----------
@@ -166,8 +165,8 @@ class InsKISVM(KeyInstanceMachine):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        bias: Any = "auto",
-        threshold: str = "zero",
+        bias: float = 1.0,
+        threshold: str = "training",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -232,12 +231,12 @@ class BagKISVM(KeyInstanceMachine):
         Cost of margin violations. The cost of a row is at most 1e7 over its squared norm, which is
         next to infinite.
     |kernel, gamma, degree, coef0|
-    bias : "auto" or float
-        Constant that is added to the kernel, in place of a constant term of the decision function.
-        ``"auto"``: 1 for the linear kernel, 0 for all others.
-    threshold : {"zero", "training"}
-        The score above which a bag is positive. ``"zero"``, as in the paper, or the middle
-        between the mean scores of the positive and of the negative training bags.
+    bias : float
+        Constant that is added to the kernel, in place of a constant term of the decision function;
+        0 in the paper.
+    threshold : {"training", "zero"}
+        The score above which a bag is positive: the one with the fewest errors on the training
+        bags (weighted), or ``"zero"``, as in the paper.
     |class_weight, pos_label|
     cache_size : float
         Megabytes that the kernel matrix between all training instances and means of bags may take
@@ -316,8 +315,8 @@ class BagKISVM(KeyInstanceMachine):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        bias: Any = "auto",
-        threshold: str = "zero",
+        bias: float = 1.0,
+        threshold: str = "training",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,

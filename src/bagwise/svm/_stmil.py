@@ -14,6 +14,7 @@ from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule, signs, unsure, with_rows
+from bagwise.svm.machinery._threshold import best_threshold
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -201,24 +202,3 @@ class _TransductiveProblem(Alternation):
 
     def _rows(self, labels: Floats) -> HingeProblem:
         return with_rows(self.sparse.rows(), self.sides.unlabelled, labels, self.cost)
-
-
-def best_threshold(scores: Floats, sign: Floats, weight: Floats, resolution: float = 0.0) -> float:
-    """Return the threshold with the least weight of bags on the wrong side.
-
-    It lies in the middle between two scores, or 1 beyond the last one. Of several that are as good
-    to a millionth of all weight it is the one with the most room, then the lowest. Scores that
-    differ by at most ``resolution`` are taken for equal. Bags that all have one sign have no
-    threshold to learn: 0.
-    """
-    if (sign == sign[0]).all():
-        return 0.0
-    order = np.argsort(scores, kind="stable")
-    level = scores[order]
-    level = np.concatenate([[level[0] - 2.0], level, [level[-1] + 2.0]])
-    wrong = np.concatenate([[0.0], np.cumsum((sign * weight)[order])])  # up to a constant
-    room = np.diff(level)
-    wrong[1:-1][room[1:-1] <= resolution] = np.inf
-    good = wrong <= wrong.min() + 1e-6 * weight.sum()
-    k = int(np.where(good, room, 0.0).argmax())
-    return float(0.5 * (level[k] + level[k + 1]))

@@ -30,8 +30,10 @@ from bagwise.svm.machinery._points import BagMean, given_points, kernel_points
 from bagwise.svm.machinery._problem import constant_solution, instance_coef
 from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import points_of, shared_expansion, shared_gram
+from bagwise.svm.machinery._threshold import best_threshold
 
 _INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is solved
+_RESOLUTION = 10.0  # of the tolerance: scores that differ by less are equal to a threshold
 _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if rows contradict
 
 
@@ -119,7 +121,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             for name, rule in MaxRuleMachine._parameter_constraints.items()
             if name not in ("approx", "rank")
         },
-        "bias": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "bias": [Interval(Real, 0, None, closed="left")],
         "threshold": [StrOptions({"zero", "training"})],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
     }
@@ -193,8 +195,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         else:
             owner = type(self).__name__
             rows, given = given_points(bags, means=self._uses_means, owner=owner)
-        if self._constant():
-            rows = ShiftedRows(rows, self._constant())
+        if self.bias:
+            rows = ShiftedRows(rows, float(self.bias))
         return _Points(rows, bags.offsets), given
 
     def _gram(self, bags: Bags, kernel: InstanceKernel) -> NDArray[Any]:
@@ -224,12 +226,6 @@ class KeyInstanceMachine(MaxRuleMachine):
         if share is None or self.random_state is not None:
             return None
         return share.starts(problem_key(self))
-
-    def _constant(self) -> float:
-        """Return the constant that is added to the kernel."""
-        if self.bias == "auto":
-            return 1.0 if isinstance(self.kernel, str) and self.kernel == "linear" else 0.0
-        return float(self.bias)
 
     def _solve(
         self,
@@ -273,9 +269,11 @@ class KeyInstanceMachine(MaxRuleMachine):
             np.concatenate([rows.chosen, rows.fixed]),
             np.concatenate([result.coef, result.fixed_coef]) / rho,
         )
-        intercept = self._constant() * float(coef.sum())
+        intercept = self.bias * float(coef.sum())
         if self.threshold == "training":
-            intercept -= _middle(points.bag_scores(coef), sign, cost_weight)
+            intercept -= best_threshold(
+                points.bag_scores(coef), sign, cost_weight, _RESOLUTION * self.tol
+            )
         return _KeySolution(coef, intercept, _hinge_certificate(result))
 
     def _rows(self, bags: Bags, sign: Floats, cost_weight: Floats) -> "_KeyRows":
@@ -313,12 +311,6 @@ def _assignments(columns: Floats, n_bags: int) -> Integers:
     """Return the columns of a mixture that choose one instance in each bag, as these instances."""
     chosen = columns[(columns == 1.0).sum(axis=1) == n_bags]
     return np.nonzero(chosen)[1].reshape(-1, n_bags)
-
-
-def _middle(scores: Floats, sign: Floats, weight: Floats) -> float:
-    """Return the middle between the mean scores of positive and of negative bags."""
-    means = [np.average(scores[sign == s], weights=weight[sign == s]) for s in (-1.0, 1.0)]
-    return float(0.5 * (means[0] + means[1]))
 
 
 def _hinge_certificate(result: AssignmentResult) -> Certificate:
