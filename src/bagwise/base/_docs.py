@@ -151,8 +151,8 @@ _PARAMETERS = {
     ),
     "cache_size": (
         "float",
-        """Megabytes for the kernel matrix. One that is larger is not formed: as many of its rows
-        as fit are kept, the others computed when needed.""",
+        """Megabytes for the kernel matrix. Beyond 200 its rows are computed, and take memory, when
+        they are needed first; of a matrix that does not fit, as many as do are kept.""",
     ),
     "cache_size: bags": (
         "float",

@@ -156,7 +156,7 @@ class MICA(MaxRuleMachine):
         n_init: int = 1,
         class_weight: Any = None,
         pos_label: Any = None,
-        cache_size: float = 200.0,
+        cache_size: float = 1000.0,
         tol: float = 1e-4,
         max_iter: int = 80,
         random_state: Any = None,

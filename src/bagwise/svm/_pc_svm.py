@@ -154,7 +154,7 @@ class PCSVM(MaxRuleMachine):
         n_init: int = 1,
         class_weight: Any = None,
         pos_label: Any = None,
-        cache_size: float = 200.0,
+        cache_size: float = 1000.0,
         tol: float = 1e-6,
         max_iter: int = 50,
         random_state: Any = None,

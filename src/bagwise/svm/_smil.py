@@ -105,7 +105,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
         rank: int = 300,
         class_weight: Any = None,
         pos_label: Any = None,
-        cache_size: float = 200.0,
+        cache_size: float = 1000.0,
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
         random_state: Any = None,

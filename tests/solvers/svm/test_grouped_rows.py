@@ -140,3 +140,28 @@ def test_blocks_of_a_gram_matrix_serve_as_well(seed):
     expected = solve_grouped_svm(FeatureRows(data[0]), *data[1:4], target=data[4], tol=1e-8)
     assert result.objective == pytest.approx(expected.objective, rel=1e-7)
     np.testing.assert_allclose(result.decision, expected.decision, atol=1e-5)
+
+
+class CountedRows(BlockRows):
+    """Rows that count how often each inner product was asked for in a block."""
+
+    def __init__(self, gram):
+        super().__init__(gram)
+        self.counts = np.zeros(self.gram.shape, int)
+
+    def block(self, rows, columns=None, out=None):
+        self.counts[np.ix_(rows, np.arange(self.n) if columns is None else columns)] += 1
+        return super().block(rows, columns, out)
+
+    def products(self, rows, coef, columns=None):
+        products = coef @ self.gram[rows]
+        return products if columns is None else products[columns]
+
+
+def test_inner_products_are_computed_when_a_row_joins():
+    X, sign, group, cap, target = problem(1, n=200)
+    rows = CountedRows(X @ X.T)
+    result = solve_grouped_svm(rows, sign, group, cap, target=target, tol=1e-8)
+    assert result.converged
+    assert result.n_iter > 2
+    assert rows.counts.max() == 1

@@ -84,6 +84,9 @@ class RowOperator(ABC):
     def narrow(self, columns: Integers | None) -> None:  # noqa: B027
         """Expect requests for these columns from now on (``None``: all); a hint for caches."""
 
+    def refuse_large(self, n_rows: int, n_columns: int) -> None:  # noqa: B027
+        """Raise an error where so many inner products at once are not allowed."""
+
     def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return np.ones(len(rows), np.int64)

@@ -54,7 +54,7 @@ class SumRows(RowOperator):
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
         columns = np.arange(self.n) if columns is None else columns
-        self._refuse_large(len(rows), len(columns))
+        self.refuse_large(len(rows), len(columns))
         used, left = _compact(self._matrix[rows])
         same = rows is columns or np.array_equal(rows, columns)
         features = self._source.features(used) if same else None
@@ -94,7 +94,8 @@ class SumRows(RowOperator):
             out[piece] = self._source.block(rows[piece])[:, columns]
         return out
 
-    def _refuse_large(self, n_rows: int, n_columns: int) -> None:
+    def refuse_large(self, n_rows: int, n_columns: int) -> None:
+        """Raise an error where a block would take more than ``max_bytes``."""
         n_bytes = 8.0 * n_rows * n_columns
         if n_bytes > self._max_bytes:
             msg = (
