@@ -55,9 +55,9 @@ class InsKISVM(KeyInstanceMachine):
         together cost what the negative bags would. With ``class_weight="balanced"`` that is as much
         as all positive bags cost.
     |kernel, gamma, degree, coef0|
-    bias : float
+    bias : float or "auto"
         Constant that is added to the kernel, in place of a constant term of the decision function;
-        0 in the paper.
+        0 in the paper. ``"auto"``: 1 for the linear kernel, 0 for all others.
     threshold : {"training", "zero"}
         The score above which a bag is positive: the one with the fewest errors on the training
         bags (weighted), or ``"zero"``, as in the paper.
@@ -165,7 +165,7 @@ class InsKISVM(KeyInstanceMachine):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        bias: float = 1.0,
+        bias: Any = 1.0,
         threshold: str = "training",
         class_weight: Any = None,
         pos_label: Any = None,
@@ -231,9 +231,9 @@ class BagKISVM(KeyInstanceMachine):
         Cost of margin violations. The cost of a row is at most 1e7 over its squared norm, which is
         next to infinite.
     |kernel, gamma, degree, coef0|
-    bias : float
+    bias : float or "auto"
         Constant that is added to the kernel, in place of a constant term of the decision function;
-        0 in the paper.
+        0 in the paper. ``"auto"``: 1 for the linear kernel, 0 for all others.
     threshold : {"training", "zero"}
         The score above which a bag is positive: the one with the fewest errors on the training
         bags (weighted), or ``"zero"``, as in the paper.
@@ -315,7 +315,7 @@ class BagKISVM(KeyInstanceMachine):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        bias: float = 1.0,
+        bias: Any = 1.0,
         threshold: str = "training",
         class_weight: Any = None,
         pos_label: Any = None,

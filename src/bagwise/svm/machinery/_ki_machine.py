@@ -121,7 +121,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             for name, rule in MaxRuleMachine._parameter_constraints.items()
             if name not in ("approx", "rank")
         },
-        "bias": [Interval(Real, 0, None, closed="left")],
+        "bias": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "threshold": [StrOptions({"zero", "training"})],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
     }
@@ -195,8 +195,8 @@ class KeyInstanceMachine(MaxRuleMachine):
         else:
             owner = type(self).__name__
             rows, given = given_points(bags, means=self._uses_means, owner=owner)
-        if self.bias:
-            rows = ShiftedRows(rows, float(self.bias))
+        if self._constant():
+            rows = ShiftedRows(rows, self._constant())
         return _Points(rows, bags.offsets), given
 
     def _gram(self, bags: Bags, kernel: InstanceKernel) -> NDArray[Any]:
@@ -226,6 +226,12 @@ class KeyInstanceMachine(MaxRuleMachine):
         if share is None or self.random_state is not None:
             return None
         return share.starts(problem_key(self))
+
+    def _constant(self) -> float:
+        """Return the constant that is added to the kernel."""
+        if self.bias == "auto":
+            return 1.0 if isinstance(self.kernel, str) and self.kernel == "linear" else 0.0
+        return float(self.bias)
 
     def _solve(
         self,
@@ -269,7 +275,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             np.concatenate([rows.chosen, rows.fixed]),
             np.concatenate([result.coef, result.fixed_coef]) / rho,
         )
-        intercept = self.bias * float(coef.sum())
+        intercept = self._constant() * float(coef.sum())
         if self.threshold == "training":
             intercept -= best_threshold(
                 points.bag_scores(coef), sign, cost_weight, _RESOLUTION * self.tol
