@@ -207,13 +207,13 @@ def problem_of(bags, y, normalization, consistency=0.5):
 def test_the_mean_map_has_nothing_to_alternate():
     bags, y = make_toy_bags(24, kind="close")
     problem = problem_of(bags, y, "average")
-    first = problem.relaxed()
+    first = problem.relaxed
     assert problem.value(first) == pytest.approx(first.certificate.objective, rel=1e-9)
     ended = majorize_minimize(problem, first, tol=1e-6)
     assert ended.converged
     assert ended.n_iter == 1
     assert ended.objective == pytest.approx(first.certificate.objective, rel=1e-7)
-    assert problem.alternate(first, n_init=1, rng=np.random.default_rng(0)) is first
+    assert problem.alternate(n_init="auto", rng=np.random.default_rng(0)) is first
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -231,7 +231,7 @@ def test_instances_that_tie_stand_for_the_maximum_together():
     bags, y = make_toy_bags(12, kind="close")
     twice = [np.concatenate([bag, bag]) for bag in bags]
     problem = problem_of(twice, y, "feature_space")
-    keys = problem.majorize(problem.relaxed())
+    keys = problem.majorize(problem.relaxed)
     for a, b in pairwise(Bags.from_list(twice).offsets):
         half = (b - a) // 2
         np.testing.assert_array_equal(keys[a : a + half], keys[a + half : b])

@@ -1,7 +1,7 @@
 """The estimator contract: input, labels, one-vs-rest, certificates, tags."""
 
 from bagwise.base._asymmetric import AsymmetricClassifier, is_conventional, place_of
-from bagwise.base._cache import Same
+from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
@@ -53,6 +53,7 @@ __all__ = [
     "Target",
     "all_or_nothing",
     "as_bags",
+    "digest",
     "documented",
     "expand",
     "forget_fit",

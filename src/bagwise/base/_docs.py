@@ -188,8 +188,16 @@ _PARAMETERS = {
     "random_state: starts": ("int, RandomState or None", "Seed of the random starts."),
     "random_state: starts and maps": (
         "int, RandomState or None",
-        """Seed of the random starts, all but the first, and of the maps of ``approx`` that are
+        """Seed of the random starts, all but the first two, and of the maps of ``approx`` that are
         random; nothing else is.""",
+    ),
+    "n_init": (
+        'int or "auto"',
+        """Number of starts. ``"auto"`` takes the two that are not random: the first problem above,
+        and the one in which of each positive bag only the likely key instance is positive. A number
+        takes as many of these and then random ones; 1 is the first alone. Kept is the end with the
+        fewest training bags on the wrong side (the mean of the shares of both classes), among
+        several the one with the lowest objective.""",
     ),
     "n_jobs": (
         "int or None",
@@ -240,7 +248,8 @@ _ATTRIBUTES = {
     ),
     "result_: rounds": (
         "Certificate",
-        "Objective above, its values over the rounds, and how they ended.",
+        """Objective above, its values over the rounds, how they ended, and with several starts the
+        objectives at which all of them ended, ``ends``.""",
     ),
     "n_iter_": ("int", "Iterations of the solver."),
     "n_iter_: rounds": ("int", "Rounds from the start that was kept, summed over outputs."),

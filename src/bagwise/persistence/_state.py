@@ -204,7 +204,10 @@ class CertificateField(Field):
         from bagwise.solvers import Certificate, Status
 
         self._bound(depth, at)
-        at.members(node, [field.name for field in dataclass_fields(Certificate)])
+        names = {field.name for field in dataclass_fields(Certificate)}
+        if isinstance(node, dict) and "ends" not in node:  # an older file
+            names.remove("ends")
+        at.members(node, names)
         parts = node["parts"]
         if not isinstance(parts, list):
             at.child("parts").fail("must be a list")
@@ -220,14 +223,18 @@ class CertificateField(Field):
             **numbers,
             status=Status(node["status"]),
             n_iter=Number(kinds="i", ge=0).load(node["n_iter"], at.child("n_iter")),
-            **{name: self._history.load(node[name], at.child(name)) for name in self._histories},
+            **{
+                name: self._history.load(node[name], at.child(name))
+                for name in self._histories
+                if name in node
+            },
             parts=tuple(
                 self.load(part, at.child(f"parts.{i}"), depth + 1) for i, part in enumerate(parts)
             ),
         )
 
     _floats = ("objective", "lower_bound", "residual", "solve_time")
-    _histories = ("history", "gap_history")
+    _histories = ("history", "gap_history", "ends")
 
     @property
     def _history(self) -> Array:

@@ -45,6 +45,8 @@ class Certificate:
         The duality gap at the entries of ``history``, where the solver knows it; else empty.
     solve_time : float
         Seconds by the clock: of the solver, or of the whole fit in the ``result_`` of an estimator.
+    ends : ndarray of float
+        The objectives at which several starts ended, in their order; empty if there was one.
     parts : tuple of Certificate
         The certificates of independent problems of which this is the sum (one-vs-rest).
     """
@@ -57,6 +59,7 @@ class Certificate:
     history: Floats = field(default_factory=lambda: np.empty(0))
     gap_history: Floats = field(default_factory=lambda: np.empty(0))
     solve_time: float = 0.0
+    ends: Floats = field(default_factory=lambda: np.empty(0))
     parts: tuple["Certificate", ...] = ()
 
     @property
@@ -74,6 +77,24 @@ class Certificate:
     def relative_gap(self) -> float:
         """The gap in units of ``max(1, |objective|)``."""
         return self.gap / max(1.0, abs(self.objective))
+
+    @property
+    def n_starts(self) -> int:
+        """Number of starts; of several problems, the most that one of them had."""
+        return max((part.n_starts for part in self.parts), default=max(1, len(self.ends)))
+
+    @property
+    def spread(self) -> float:
+        """How far apart the starts ended, in units of ``max(1, |lowest objective|)``.
+
+        Of several problems it is the largest such difference; with one start it is 0.
+        """
+        if self.parts:
+            return max(part.spread for part in self.parts)
+        if len(self.ends) == 0:
+            return 0.0
+        lowest = float(self.ends.min())
+        return (float(self.ends.max()) - lowest) / max(1.0, abs(lowest))
 
     @property
     def certificate(self) -> "Certificate":

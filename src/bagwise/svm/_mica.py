@@ -1,14 +1,12 @@
 """MICA: a 1-norm machine in which a point of each positive bag stands for it."""
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats
-from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Share, Target, documented
 from bagwise.kernels import InstanceKernel
@@ -29,6 +27,7 @@ from bagwise.svm.machinery._precomputed import given_square
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import shared_expansion, shared_gram
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
 from bagwise.svm.machinery._trainer import Trainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
@@ -67,9 +66,9 @@ class MICA(MaxRuleMachine):
     |kernel|
         It need not be positive semi-definite.
     |gamma, degree, coef0|
-    n_init : int
-        Number of starts: equal parts of the instances of a bag, then instances drawn at random. The
-        end with the lowest objective is kept.
+    |n_init|
+        Here the first start has equal parts of the instances of a bag; random ones have instances
+        drawn at random.
     |class_weight, pos_label|
     cache_size : float
         Megabytes for the kernel matrix. One that is larger is not formed, its columns are computed
@@ -78,7 +77,7 @@ class MICA(MaxRuleMachine):
         Relative decrease of the objective at which the rounds end.
     |max_iter: rounds|
     random_state : int, RandomState or None
-        Of random starts; without them nothing is random.
+        Of random starts, all but the first two; without them nothing is random.
     |n_jobs|
 
     Attributes
@@ -142,7 +141,7 @@ class MICA(MaxRuleMachine):
             for name, rule in MaxRuleMachine._parameter_constraints.items()
             if name not in ("approx", "rank")
         },
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -153,7 +152,7 @@ class MICA(MaxRuleMachine):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,

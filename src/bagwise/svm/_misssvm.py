@@ -1,7 +1,7 @@
 """MissSVM: instances of positive bags are unlabelled ones of a semi-supervised SVM."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._smil_loss import signs, unsure
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -54,9 +55,9 @@ class MissSVM(MaxRuleMachine):
         a positive bag costs as much as the instances of a negative one. Near 1 or below, negative
         instances prevail.
     |kernel, gamma, degree, coef0, approx, rank|
-    n_init : int
-        Number of starts: the means of bags, then labels and best instances drawn at random. The end
-        with the lowest objective is kept.
+    |n_init|
+        Here the first start has the means of bags; random ones have labels and best instances drawn
+        at random.
     |class_weight|
     |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
 
@@ -107,7 +108,7 @@ class MissSVM(MaxRuleMachine):
         **MaxRuleMachine._parameter_constraints,
         "unlabelled_cost": [StrOptions({"balanced"}), Interval(Real, 0, None, closed="left")],
         "bag_cost": [StrOptions({"balanced"}), Interval(Real, 0, None, closed="neither")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -122,7 +123,7 @@ class MissSVM(MaxRuleMachine):
         coef0: float = 0.0,
         approx: str | None = None,
         rank: int = 300,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -204,8 +205,8 @@ class _SemiSupervisedProblem(Alternation):
         bag: float,
         slack: float,
     ) -> None:
-        super().__init__(trainer)
-        self.sides, self.slack = sides, slack
+        super().__init__(trainer, sides, cost)
+        self.slack = slack
         self.negative_cost = cost[sides.negative_bags]
         self.unlabelled_cost = unlabelled * cost[sides.unlabelled_bags]
         self.bag_cost = bag * cost[sides.positive]
@@ -226,13 +227,17 @@ class _SemiSupervisedProblem(Alternation):
         return self._best_rows(scores, None)
 
     def _best_rows(self, scores: Floats, before: Integers | None) -> HingeProblem:
-        sides = self.sides
-        keys = sides.starts + segment_argmax(scores, sides.starts, sides.stops)
+        keys = self._keys(scores)
         if before is not None:
             keys = np.where(scores[before] >= scores[keys] - self.slack, before, keys)
-        return self._rows(signs(scores[sides.unlabelled]), keys)
+        return self._rows(signs(scores[self.sides.unlabelled]), keys)
 
-    def first_rows(self) -> HingeProblem:
+    def _keys(self, scores: Floats) -> Integers:
+        starts = self.sides.starts
+        keys: Integers = starts + segment_argmax(scores, starts, self.sides.stops)
+        return keys
+
+    def first_start(self) -> HingeProblem:
         """Return negatives and means of bags: without a sign, the unlabelled have no say."""
         sides = self.sides
         return HingeProblem(
@@ -241,7 +246,11 @@ class _SemiSupervisedProblem(Alternation):
             cost=np.concatenate([self.negative_cost, self.bag_cost]),
         )
 
-    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
+    def key_rows(self, scores: Floats) -> HingeProblem:
+        is_key = best_in_bags(scores, self.sides.offsets)[self.sides.unlabelled]
+        return self._rows(np.where(is_key, 1.0, -1.0), self._keys(scores))
+
+    def random_start(self, rng: np.random.Generator) -> HingeProblem:
         labels = signs(rng.uniform(-1.0, 1.0, len(self.sides.unlabelled)))
         return self._rows(labels, rng.integers(self.sides.starts, self.sides.stops))
 

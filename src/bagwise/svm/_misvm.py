@@ -1,18 +1,19 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
-from bagwise._compat import Interval, StrOptions
+from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, mean_scores
 from bagwise.svm.machinery._trainer import Trainer
 
 _TIE = 1e-9  # scores that differ by less are equal up to the solver's rounding
@@ -38,7 +39,8 @@ class MISVM(MaxRuleMachine):
 
     The maximum of a positive bag is not convex. It is replaced by the instance that attains it, the
     convex problem is solved, and so on until the choice repeats; the objective never rises on the
-    way. The first problem has the mean instances of the positive bags in their place.
+    way. The first problem has the mean instances of the positive bags in their place; a second
+    start has their likely key instances.
 
     Parameters
     ----------
@@ -47,9 +49,8 @@ class MISVM(MaxRuleMachine):
         Whether every instance of a negative bag has a slack of its own, or the bag one in common.
         With ``"instance"``, negative bags weigh as much as they have instances.
     |kernel, gamma, degree, coef0, approx, rank|
-    n_init : int
-        Number of starts: the means of bags, then instances drawn at random. The end with the
-        lowest objective is kept.
+    |n_init|
+        Here the first start has the means of bags; random ones have instances drawn at random.
     |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
@@ -98,7 +99,7 @@ class MISVM(MaxRuleMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
         "negative_slack": [StrOptions({"instance", "bag"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -112,7 +113,7 @@ class MISVM(MaxRuleMachine):
         coef0: float = 0.0,
         approx: str | None = None,
         rank: int = 300,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -177,59 +178,50 @@ class KeyInstanceProblem(Alternation):
     def __init__(
         self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats, *, shared_slack: bool
     ) -> None:
-        super().__init__(trainer)
-        self.positive, self.negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
-        self.starts, self.stops = offsets[:-1], offsets[1:]
+        super().__init__(trainer, Sides.of(offsets, sign), cost)
         self.cost, self.shared_slack = cost, shared_slack
-        bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
-        self.negatives = np.flatnonzero(sign[bag_of] < 0)
-        self.negative_bags = bag_of[self.negatives]
 
     def loss(self, scores: Floats) -> float:
-        best = np.maximum.reduceat(scores, self.starts)
-        positive = np.maximum(1.0 - best[self.positive], 0.0) @ self.cost[self.positive]
+        sides, best = self.sides, self.bag_scores(scores)
+        positive = np.maximum(1.0 - best[sides.positive], 0.0) @ self.cost[sides.positive]
         if self.shared_slack:
-            violation, cost = 1.0 + best[self.negative], self.cost[self.negative]
+            violation, cost = 1.0 + best[sides.negative], self.cost[sides.negative]
         else:
-            violation, cost = 1.0 + scores[self.negatives], self.cost[self.negative_bags]
+            violation, cost = 1.0 + scores[sides.negatives], self.cost[sides.negative_bags]
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
     def choose(self, scores: Floats) -> HingeProblem:
-        best = np.maximum.reduceat(scores, self.starts)
+        sides, best = self.sides, self.bag_scores(scores)
         level = best - _TIE * np.maximum(1.0, np.abs(best))
-        is_best = scores >= np.repeat(level, self.stops - self.starts)
-        is_best[self.negatives] = False  # all of them take part
+        is_best = scores >= np.repeat(level, np.diff(sides.offsets))
+        is_best[sides.negatives] = False  # all of them take part
         chosen = np.flatnonzero(is_best)
-        if len(chosen) > len(self.positive):
-            starts, stops = self.starts[self.positive], self.stops[self.positive]
+        if len(chosen) > len(sides.positive):
             lean = np.where(is_best, self._lean, -np.inf)
-            chosen = starts + segment_argmax(lean, starts, stops)
+            chosen = sides.starts + segment_argmax(lean, sides.starts, sides.stops)
         return self._rows(chosen)
 
     @cached_property
     def _lean(self) -> Floats:
         """How far each instance lies in the direction from the negative to the positive mean."""
-        sizes = self.stops - self.starts
-        positive, negative = np.zeros((2, self.trainer.n_instances))
-        positive[:] = np.repeat(self.cost / sizes, sizes)
-        positive[self.negatives] = 0.0
-        negative[self.negatives] = self.cost[self.negative_bags]
-        positive /= positive.sum() or 1.0
-        negative /= negative.sum() or 1.0
-        return self.trainer.project(positive - negative)
+        return mean_scores(self.trainer.project, self.sides, self.cost)
 
-    def first_rows(self) -> HingeProblem:
-        return self._rows(self.stops[-1] + self.positive)
+    def first_start(self) -> HingeProblem:
+        return self._rows(self.sides.means)
 
-    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
-        return self._rows(rng.integers(self.starts[self.positive], self.stops[self.positive]))
+    def key_rows(self, scores: Floats) -> HingeProblem:
+        return self.choose(scores)
+
+    def random_start(self, rng: np.random.Generator) -> HingeProblem:
+        return self._rows(rng.integers(self.sides.starts, self.sides.stops))
 
     def _rows(self, standing_for: Integers) -> HingeProblem:
         """Return the problem in which these points stand for the positive bags."""
-        bag = np.concatenate([self.positive, self.negative_bags])
+        sides = self.sides
+        bag = np.concatenate([sides.positive, sides.negative_bags])
         return HingeProblem(
-            index=np.concatenate([standing_for, self.negatives]),
-            sign=np.repeat([1.0, -1.0], [len(self.positive), len(self.negatives)]),
+            index=np.concatenate([standing_for, sides.negatives]),
+            sign=np.repeat([1.0, -1.0], [len(sides.positive), len(sides.negatives)]),
             cost=self.cost[bag],
             group=bag if self.shared_slack else None,
         )

@@ -1,17 +1,17 @@
 """mi-SVM: labels of instances in positive bags are found along the way (Andrews et al. 2002)."""
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
-from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -39,9 +39,9 @@ class miSVM(MaxRuleMachine):
     Parameters
     ----------
     |C, kernel, gamma, degree, coef0, approx, rank|
-    n_init : int
-        Number of starts: the labels of the bags, then for each positive bag a random half of its
-        instances as positive ones. The end with the lowest objective is kept.
+    |n_init|
+        Here the first start has the labels of the bags; in random ones a random half of the
+        instances of each positive bag are positive.
     |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
@@ -87,7 +87,7 @@ class miSVM(MaxRuleMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -100,7 +100,7 @@ class miSVM(MaxRuleMachine):
         coef0: float = 0.0,
         approx: str | None = None,
         rank: int = 300,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -157,10 +157,8 @@ class _LabelProblem(Alternation):
     """mi-SVM of one output: rows are all instances, with the labels that suit the scores best."""
 
     def __init__(self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats) -> None:
-        super().__init__(trainer)
+        super().__init__(trainer, Sides.of(offsets, sign), cost)
         sizes = np.diff(offsets)
-        positive = sign > 0
-        self.starts, self.stops = offsets[:-1][positive], offsets[1:][positive]
         self.inherited = np.repeat(sign, sizes)
         self.cost = np.repeat(cost, sizes)
 
@@ -170,16 +168,21 @@ class _LabelProblem(Alternation):
     def choose(self, scores: Floats) -> HingeProblem:
         return self._rows(self._labels(scores))
 
-    def first_rows(self) -> HingeProblem:
+    def first_start(self) -> HingeProblem:
         return self._rows(self.inherited)
 
-    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
+    def key_rows(self, scores: Floats) -> HingeProblem:
+        is_key = best_in_bags(scores, self.sides.offsets)
+        return self._rows(np.where(is_key & (self.inherited > 0), 1.0, -1.0))
+
+    def random_start(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(self._labels(rng.uniform(-1.0, 1.0, len(self.inherited))))
 
     def _labels(self, scores: Floats) -> Floats:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
         labels = np.where((self.inherited > 0) & (scores >= 0), 1.0, -1.0)
-        labels[self.starts + segment_argmax(scores, self.starts, self.stops)] = 1.0
+        starts, stops = self.sides.starts, self.sides.stops
+        labels[starts + segment_argmax(scores, starts, stops)] = 1.0
         return labels
 
     def _rows(self, labels: Floats) -> HingeProblem:

@@ -1,7 +1,9 @@
 """reg-SVM: the score of a bag is tied to that of its best instance (Cheung and Kwok 2006)."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +14,18 @@ from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
 from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
 from bagwise.exceptions import MemoryLimitError
-from bagwise.solvers import Certificate, RowOperator, SumRows, majorize_minimize, solve_grouped_svm
+from bagwise.solvers import Certificate, RowOperator, SumRows, solve_grouped_svm
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
 from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._starts import (
+    N_INIT_CONSTRAINT,
+    StartCount,
+    balanced_error,
+    best_in_bags,
+    best_of_starts,
+    key_scores,
+)
 
 _ALWAYS = 1000.0  # megabytes for the inner products of the rows that matter, whatever the cache
 _TIE = 10.0  # times tol: differences of scores that mean nothing
@@ -60,9 +71,9 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
     |approx|
         With ``"feature_space"``, norms are those of the kernel itself.
     |rank|
-    n_init : int
-        Number of starts with ``"feature_space"``: the problem without the half that is not convex,
-        then instances drawn at random. The end with the lowest objective is kept.
+    |n_init|
+        Here the first start is the problem without the half that is not convex; random ones have
+        instances drawn at random. With ``"average"`` one start is enough.
     |class_weight, pos_label|
     |cache_size|
         The matrix of the rows in the Notes may take as much, and 1000 in any case.
@@ -121,7 +132,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         **BagKernelMachine._parameter_constraints,
         **AsymmetricClassifier._parameter_constraints,
         "consistency": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -136,7 +147,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         coef0: float = 0.0,
         approx: str | None = None,
         rank: int = 300,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -179,9 +190,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
             raise ValueError(msg)
         representation = self._represent(bags, bag_weight, means="kernel_mean")
         scale = self._point_scale(bags, bag_weight)
-        seeds = np.zeros(target.n_outputs, np.int64)
-        if self.n_init > 1 and not self._averages:
-            seeds = self._random_generator().integers(2**31, size=target.n_outputs)
+        generators = self._start_generators(target.n_outputs)
 
         def solve(output: int) -> Solution:
             problem = ConsistencyProblem(
@@ -195,10 +204,9 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
                 max_iter=self.max_iter,
                 cache_size=self.cache_size,
             )
-            point = problem.relaxed()
+            point = problem.relaxed
             if not self._averages:
-                rng = np.random.default_rng(seeds[output])
-                point = problem.alternate(point, n_init=self.n_init, rng=rng)
+                point = problem.alternate(n_init=self.n_init, rng=generators[output])
             return point.solution()
 
         return self._fitted(
@@ -326,13 +334,14 @@ class ConsistencyProblem:
         self.tol, self.max_iter = tol, max_iter
         self.starts, self.stops = offsets[:-1], offsets[1:]
         self.m, self.n = len(sign), int(offsets[-1])
+        self.sides, self.scale = Sides.of(offsets, sign), scale[: self.n]
         self.sign, self.cost, self.strain_cost = sign, cost, consistency * cost
         self.bag_of = np.repeat(np.arange(self.m), np.diff(offsets))
         scaled = sp.diags_array(scale, format="csr")
         bags = scaled[self.n :]
         self.rows = sp.vstack([bags, scaled[: self.n] - bags[self.bag_of]], format="csr")
 
-    # What `majorize_minimize` asks of a problem.
+    # What `best_of_starts` asks of a problem.
 
     def value(self, x: Point) -> float:
         """Return the objective."""
@@ -351,9 +360,9 @@ class ConsistencyProblem:
         keys: Booleans = x.instances >= level[self.bag_of]
         return keys
 
-    def minimize(self, surrogate: Booleans, x: Point, tol: float) -> Point:
+    def minimize(self, surrogate: Booleans | None, x: Point, tol: float) -> Point:
         """Solve with these instances in the place of the maxima."""
-        if x.keys is not None and np.array_equal(surrogate, x.keys):
+        if surrogate is not None and x.keys is not None and np.array_equal(surrogate, x.keys):
             return x
         new = self._solve(surrogate, x)
         # The surrogate lies above the objective at x by no more than what counts as a tie.
@@ -365,28 +374,52 @@ class ConsistencyProblem:
         """Return the difference up to which scores are the same, for all that the solver knows."""
         return _TIE * self.tol * np.maximum(1.0, np.abs(scores))
 
+    def first_start(self) -> None:
+        """Begin without the half that is not convex."""
+        return
+
+    def key_start(self) -> Booleans:
+        """Return likely key instances, and those of negative bags that look like them."""
+        scores = key_scores(self._project, self.sides, self.cost)
+        return best_in_bags(scores, self.sides.offsets)
+
+    def random_start(self, rng: np.random.Generator) -> Booleans:
+        """Draw an instance of each bag."""
+        keys = np.zeros(self.n, bool)
+        keys[rng.integers(self.starts, self.stops)] = True
+        return keys
+
+    def begin(self, surrogate: Booleans | None, near: Point | None) -> Point:
+        """Solve the problem of a start."""
+        return self.relaxed if surrogate is None else self._solve(surrogate, near)
+
+    def name(self, surrogate: Booleans | None) -> Hashable:
+        """Return what no other choice of instances is called."""
+        return None if surrogate is None else surrogate.tobytes()
+
+    def error(self, x: Point) -> float:
+        """Return the share of training bags on the wrong side."""
+        return balanced_error(x.bags, self.sides, self.cost)
+
+    def _project(self, coef: Floats) -> Floats:
+        """Return the inner product of every instance with a sum of instances."""
+        used, every = np.flatnonzero(coef), np.arange(self.n)
+        products = self.points.products(used, (self.scale * coef)[used], every)
+        return self.scale * products
+
     # The loop around it.
 
+    @cached_property
     def relaxed(self) -> Point:
-        """Solve without the half that is not convex."""
+        """The solution without the half that is not convex."""
         return self._solve(None, None)
 
-    def alternate(self, relaxed: Point, *, n_init: int, rng: np.random.Generator) -> Point:
-        """Run the loop from the relaxed solution, then from random ones; return the best end."""
-        bound = relaxed.certificate
+    def alternate(self, *, n_init: StartCount, rng: np.random.Generator) -> Point:
+        """Run the loop from the relaxed solution and other starts; return the best end."""
+        relaxed, bound = self.relaxed, self.relaxed.certificate
         if self.value(relaxed) <= bound.objective + self.tol * max(1.0, bound.objective):
             return relaxed  # what was left out is not violated
-        best = None
-        for start in range(n_init):
-            first = relaxed
-            if start:
-                keys = np.zeros(self.n, bool)
-                keys[rng.integers(self.starts, self.stops)] = True
-                first = self._solve(keys, relaxed)
-            ended = majorize_minimize(self, first, max_iter=self.max_iter, tol=self.tol)
-            if best is None or ended.objective < best.objective:
-                best = ended
-        assert best is not None
+        best = best_of_starts(self, n_init=n_init, rng=rng, max_iter=self.max_iter, tol=self.tol)
         inner = best.x.certificate
         certificate = replace(
             best.certificate,

@@ -1,12 +1,10 @@
 """stMIL: sMIL in which the instances of positive bags stay clear of the boundary."""
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Floats
-from bagwise._compat import Interval
 from bagwise.bags import Bags
 from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
@@ -15,6 +13,7 @@ from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule, signs, unsure, with_rows
 from bagwise.svm.machinery._threshold import best_threshold
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -53,9 +52,8 @@ class STMIL(AsymmetricClassifier, KernelMachine):
     C : float
         Cost of margin violations, that of one negative instance.
     |kernel, gamma, degree, coef0, approx, rank|
-    n_init : int
-        Number of starts: that of `SMIL`, then labels drawn at random. The end with the lowest
-        objective is kept.
+    |n_init|
+        Here the first start is `SMIL`; random ones have labels drawn at random.
     |class_weight|
         An error on the bag counts as much when the threshold is chosen.
     |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
@@ -107,7 +105,7 @@ class STMIL(AsymmetricClassifier, KernelMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
         **AsymmetricClassifier._parameter_constraints,
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -120,7 +118,7 @@ class STMIL(AsymmetricClassifier, KernelMachine):
         coef0: float = 0.0,
         approx: str | None = None,
         rank: int = 300,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -182,8 +180,7 @@ class _TransductiveProblem(Alternation):
     """stMIL of one output: sMIL's rows, and all instances of positive bags with their signs."""
 
     def __init__(self, trainer: Trainer, sides: Sides, cost: Floats) -> None:
-        super().__init__(trainer)
-        self.sides = sides
+        super().__init__(trainer, sides, cost)
         self.sparse = SparseLoss.balanced(sides, cost)
         negative_size, positive_size = sides.mean_sizes(cost)
         self.cost = negative_size / positive_size * cost[sides.unlabelled_bags]
@@ -194,10 +191,21 @@ class _TransductiveProblem(Alternation):
     def choose(self, scores: Floats) -> HingeProblem:
         return self._rows(signs(scores[self.sides.unlabelled]))
 
-    def first_rows(self) -> HingeProblem:
+    def bag_scores(self, scores: Floats) -> Floats:
+        """Return how the method scores the training bags, its threshold included."""
+        sign = np.full(len(self.weight), -1.0)
+        sign[self.sides.positive] = 1.0
+        by_mean = mean_rule(scores, self.sides.offsets)
+        return by_mean - best_threshold(by_mean, sign, self.weight)
+
+    def first_start(self) -> HingeProblem:
         return self.sparse.rows()
 
-    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
+    def key_rows(self, scores: Floats) -> HingeProblem:
+        is_key = best_in_bags(scores, self.sides.offsets)[self.sides.unlabelled]
+        return self._rows(np.where(is_key, 1.0, -1.0))
+
+    def random_start(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(signs(rng.uniform(-1.0, 1.0, len(self.cost))))
 
     def _rows(self, labels: Floats) -> HingeProblem:

@@ -1,17 +1,25 @@
 """Machines that alternate: choose rows that suit the scores, train on them, until nothing changes.
 
-A method says which rows its objective is majorised by at given scores; the loop, restarts and the
+A method says which rows its objective is majorised by at given scores; the loop, the starts and the
 record of the objective are the same for all.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
 
 from bagwise._arrays import Floats
-from bagwise.solvers import majorize_minimize
+from bagwise.bags import segment_max
 from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._starts import (
+    StartCount,
+    balanced_error,
+    best_of_starts,
+    key_scores,
+)
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -22,10 +30,14 @@ class Alternation(ABC):
     ----------
     trainer : Trainer
         Solves the convex problems of the rounds.
+    sides : Sides
+        The positive and the negative bags.
+    weight : ndarray of shape (n_bags,)
+        Weights of the bags, in any unit.
     """
 
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer = trainer
+    def __init__(self, trainer: Trainer, sides: Sides, weight: Floats) -> None:
+        self.trainer, self.sides, self.weight = trainer, sides, weight
 
     @abstractmethod
     def loss(self, scores: Floats) -> float:
@@ -36,14 +48,23 @@ class Alternation(ABC):
         """Return rows whose loss is nowhere below that of the method, and equal at the scores."""
 
     @abstractmethod
-    def first_rows(self) -> HingeProblem:
-        """Return the rows of the deterministic start."""
+    def first_start(self) -> HingeProblem:
+        """Return the rows of the first start."""
 
     @abstractmethod
-    def random_rows(self, rng: np.random.Generator) -> HingeProblem:
+    def key_rows(self, scores: Floats) -> HingeProblem:
+        """Return the rows in which only the best instances of positive bags are positive."""
+
+    @abstractmethod
+    def random_start(self, rng: np.random.Generator) -> HingeProblem:
         """Return the rows of a random start."""
 
-    # What `majorize_minimize` asks of a problem.
+    def bag_scores(self, scores: Floats) -> Floats:
+        """Return how the method scores the training bags: as their best instances."""
+        offsets = self.sides.offsets
+        return segment_max(scores, offsets[:-1], offsets[1:])
+
+    # What `best_of_starts` asks of a problem.
 
     def value(self, x: Solution) -> float:
         """Return the objective."""
@@ -57,11 +78,27 @@ class Alternation(ABC):
         """Train on rows; the same rows again have the same solution."""
         return x if surrogate.same_as(x.rows) else self.trainer.solve(surrogate, x)
 
+    def key_start(self) -> HingeProblem:
+        """Return the rows with likely key instances."""
+        return self.key_rows(key_scores(self.trainer.project, self.sides, self.weight))
+
+    def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
+        """Train on the rows of a start."""
+        return self.trainer.solve(surrogate, near)
+
+    def name(self, surrogate: HingeProblem) -> Hashable:
+        """Return what no other rows are called."""
+        return surrogate.name
+
+    def error(self, x: Solution) -> float:
+        """Return the share of training bags on the wrong side."""
+        return balanced_error(self.bag_scores(x.scores), self.sides, self.weight)
+
 
 def alternate(
-    problem: Alternation, *, max_iter: int, tol: float, n_init: int, rng: np.random.Generator
+    problem: Alternation, *, max_iter: int, tol: float, n_init: StartCount, rng: np.random.Generator
 ) -> Solution:
-    """Run the loop from the deterministic start, then from random ones; return the best end.
+    """Run the loop from several starts and return the best end, as `best_of_starts` says.
 
     Parameters
     ----------
@@ -71,7 +108,7 @@ def alternate(
         Most rounds from each start.
     tol : float
         The loop ends when a round lowers the objective by at most this much, relatively.
-    n_init : int
+    n_init : int or "auto"
         Number of starts.
     rng : Generator
         Of the random starts.
@@ -82,16 +119,10 @@ def alternate(
         Its certificate is that of the loop: the objective of the method and its history, which
         never rises. It has converged if the last convex problem has as well.
     """
-    best, is_start = None, False
-    for start in range(n_init):
-        rows = problem.random_rows(rng) if start else problem.first_rows()
-        first = problem.trainer.solve(rows)
-        ended = majorize_minimize(problem, first, max_iter=max_iter, tol=tol)
-        if best is None or ended.objective < best.objective:
-            best, is_start = ended, ended.x is first
-    assert best is not None
+    best = best_of_starts(problem, n_init=n_init, rng=rng, max_iter=max_iter, tol=tol)
     x, certificate = best.x, best.certificate
-    if is_start and _has_means(x, problem):  # which stand for bags at the start only
+    if _has_means(x, problem) and x.rows.name == problem.first_start().name:
+        # Means stand for bags at the start only.
         x = problem.trainer.solve(problem.choose(x.scores), x)
         value = problem.value(x)
         history = np.append(np.maximum(certificate.history[:-1], value), value)

@@ -30,6 +30,7 @@ from bagwise.svm.machinery._points import BagMean
 from bagwise.svm.machinery._problem import Solution, constant_solution
 from bagwise.svm.machinery._representation import Representation, represent
 from bagwise.svm.machinery._shared_gram import represent_shared
+from bagwise.svm.machinery._starts import StartCount, has_random_starts
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -86,6 +87,8 @@ class KernelMachine(KernelParameters, BagClassifier):
         self.n_jobs = n_jobs
 
     # -------------------------------------------------------------------------------- learning
+
+    n_init: StartCount  # of the methods that alternate
 
     def _random_generator(self) -> np.random.Generator:
         """Return the source of all that is random in a fit."""
@@ -156,22 +159,26 @@ class KernelMachine(KernelParameters, BagClassifier):
         solutions = one_vs_rest(solve_one, target.n_outputs, self.n_jobs)
         return [solution.times(target.side) for solution in solutions]
 
+    def _start_generators(self, n_outputs: int) -> list[np.random.Generator]:
+        """Return the sources of the random starts, one for each output."""
+        seeds = np.zeros(n_outputs, np.int64)
+        if has_random_starts(self.n_init):
+            seeds = self._random_generator().integers(2**31, size=n_outputs)
+        return [np.random.default_rng(seed) for seed in seeds]
+
     def _alternate_outputs(
         self, trainer: Trainer, target: Target, problem: Callable[[int], Alternation]
     ) -> list[Solution]:
         """Solve by alternation the problem of each output, from ``n_init`` starts."""
-        n_init = getattr(self, "n_init", 1)
-        seeds = np.zeros(target.n_outputs, np.int64)
-        if n_init > 1:
-            seeds = self._random_generator().integers(2**31, size=target.n_outputs)
+        generators = self._start_generators(target.n_outputs)
 
         def solve(output: int) -> Solution:
             return alternate(
                 problem(output),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                n_init=n_init,
-                rng=np.random.default_rng(seeds[output]),
+                n_init=self.n_init,
+                rng=generators[output],
             )
 
         return self._solve_outputs(trainer, target, solve)

@@ -1,10 +1,12 @@
 """The convex problem that machines on bags train on again and again, and its solution."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
+from bagwise.base import digest
 from bagwise.solvers import Certificate, Status
 
 
@@ -37,6 +39,11 @@ class HingeProblem:
     cost: Floats
     target: Floats | float = 1.0
     group: Integers | None = None
+
+    @cached_property
+    def name(self) -> bytes:
+        """What no other rows with the same margins are called."""
+        return digest(self.index, self.sign, self.cost)
 
     def same_as(self, other: "HingeProblem") -> bool:
         """Tell whether it is the same problem."""

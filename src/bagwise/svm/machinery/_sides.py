@@ -69,6 +69,11 @@ class Sides:
         )
 
     @property
+    def negative(self) -> Integers:
+        """The negative bags."""
+        return np.setdiff1d(np.arange(len(self.offsets) - 1), self.positive)
+
+    @property
     def starts(self) -> Integers:
         """Where the positive bags begin."""
         return self.offsets[:-1][self.positive]

@@ -1,0 +1,247 @@
+"""Where alternations begin, and which of their ends is kept.
+
+A method whose objective is not convex has a first problem of its own, one in which the likely key
+instances of positive bags stand for them (`key_scores` finds these), and problems drawn at random.
+What they are is the method's affair; the loop over them is the same for all.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import segment_max
+from bagwise.solvers import Majorizable, MajorizeResult, majorize_minimize
+from bagwise.svm.machinery._sides import Sides
+
+#: How many starts: as many as asked for, or all that are not random.
+StartCount: TypeAlias = int | Literal["auto"]
+
+N_INIT_CONSTRAINT: list[Any] = [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
+_N_FIXED = 2  # starts that are not random
+
+_TIE = 1e-9  # of the largest score: differences that are rounding
+_ROUNDS = 50  # of the search for key instances, which needs few
+
+Point = TypeVar("Point")
+Surrogate = TypeVar("Surrogate")
+
+
+class Startable(Majorizable[Point, Surrogate], Protocol[Point, Surrogate]):
+    """What `best_of_starts` asks of a problem."""
+
+    def first_start(self) -> Surrogate:
+        """Return the problem to begin with according to the method's authors."""
+
+    def key_start(self) -> Surrogate:
+        """Return the problem in which likely key instances stand for positive bags."""
+
+    def random_start(self, rng: np.random.Generator) -> Surrogate:
+        """Return a problem that is drawn at random."""
+
+    def begin(self, surrogate: Surrogate, near: Point | None) -> Point:
+        """Return the solution to begin with, computed from that of another problem if given."""
+
+    def name(self, surrogate: Surrogate) -> Hashable:
+        """Return what no other problem is called."""
+
+    def error(self, x: Point) -> float:
+        """Return the share of training bags on the wrong side, as `balanced_error` has it."""
+
+
+@dataclass(eq=False)
+class _Way:
+    """The problem on the way from one start, which ends where another has been before.
+
+    From there both would go the same way, and the end of the other is not higher.
+    """
+
+    problem: Startable[Any, Any]
+    number: int
+    met: dict[Hashable, int]  # who solved a problem first
+    joined: int | None = None
+
+    def value(self, x: Any) -> float:
+        return self.problem.value(x)
+
+    def majorize(self, x: Any) -> Any:
+        return self.problem.majorize(x)
+
+    def minimize(self, surrogate: Any, x: Any, tol: float) -> Any:
+        if self.meets(surrogate):
+            return x
+        return self.problem.minimize(surrogate, x, tol)
+
+    def meets(self, surrogate: Any) -> bool:
+        """Tell whether an earlier start had this problem; note it otherwise."""
+        owner = self.met.setdefault(self.problem.name(surrogate), self.number)
+        self.joined = None if owner == self.number else owner
+        return self.joined is not None
+
+
+def best_of_starts(
+    problem: Startable[Point, Surrogate],
+    *,
+    n_init: StartCount,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+) -> MajorizeResult[Point]:
+    """Run the majorise-minimise loop from several starts and return the best end.
+
+    That is the one with the fewest training bags on the wrong side, by `balanced_error`, and of
+    several such ends the one with the lowest objective. No convex problem is solved twice: a start
+    that comes to one which an earlier start had ends there, with the end of that start. Each start
+    begins near the end of the one before it, from where its first problem is solved quickly.
+
+    Parameters
+    ----------
+    problem : Startable
+        What to minimise.
+    n_init : int or "auto"
+        Number of starts: the first one, that of key instances, then random ones. ``"auto"`` leaves
+        out the random ones.
+    rng : Generator
+        Of the random starts.
+    max_iter : int
+        Most rounds from each start.
+    tol : float
+        Relative decrease of the objective at which the rounds end.
+
+    Returns
+    -------
+    MajorizeResult
+        The best end. If there were several starts, ``ends`` has the objectives of all.
+    """
+    met: dict[Hashable, int] = {}
+    ends: list[MajorizeResult[Point]] = []
+    for number, surrogate in enumerate(_starts(problem, n_init, rng)):
+        way = _Way(problem, number, met)
+        if not way.meets(surrogate):
+            x = problem.begin(surrogate, ends[-1].x if ends else None)
+            ended = majorize_minimize(way, x, max_iter=max_iter, tol=tol)
+        ends.append(ended if way.joined is None else ends[way.joined])
+    if len(ends) == 1:
+        return ends[0]
+    best = min(ends, key=lambda end: (round(problem.error(end.x), 9), end.objective))
+    return replace(best, ends=np.array([end.objective for end in ends]))
+
+
+def _starts(
+    problem: Startable[Point, Surrogate], n_init: StartCount, rng: np.random.Generator
+) -> Iterator[Surrogate]:
+    count = _N_FIXED if n_init == "auto" else n_init
+    yield problem.first_start()
+    if count > 1:
+        yield problem.key_start()
+    for _ in range(_N_FIXED, count):
+        yield problem.random_start(rng)
+
+
+def has_random_starts(n_init: StartCount) -> bool:
+    """Tell whether so many starts are more than those that are not random."""
+    return n_init != "auto" and n_init > _N_FIXED
+
+
+def balanced_error(scores: Floats, sides: Sides, weight: Floats) -> float:
+    """Return the share of bags on the wrong side of 0: the mean of the shares of both classes.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_bags,)
+        Scores of the bags; above 0 is positive.
+    sides : Sides
+        Which bags are positive.
+    weight : ndarray of shape (n_bags,)
+        Weights of the bags.
+    """
+    wrong = scores > 0
+    wrong[sides.positive] = ~wrong[sides.positive]
+    shares = [
+        weight[bags] @ wrong[bags] / (weight[bags].sum() or 1.0)
+        for bags in (sides.positive, sides.negative)
+    ]
+    return float(np.mean(shares))
+
+
+# ---------------------------------------------------------------------------------- key instances
+
+
+def mean_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Floats) -> Floats:
+    """Return how far instances lie in the direction from the negative to the positive mean.
+
+    Parameters
+    ----------
+    project : callable
+        Takes a coefficient for each instance, returns the inner product of every instance with the
+        sum of all times their coefficients.
+    sides : Sides
+        Which instances lie in positive bags.
+    weight : ndarray of shape (n_bags,)
+        Weights of the bags.
+    """
+    every = np.ones(sides.offsets[-1], bool)
+    return project(_positive_mean(every, sides, weight)) - project(_negative_mean(sides, weight))
+
+
+def key_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Floats) -> Floats:
+    r"""Return how far instances lie in the direction from the negatives to likely key instances.
+
+    Key instances :math:`x_i`, one of each positive bag, are sought such that their weighted mean
+    :math:`k` in feature space is far from the mean :math:`n` of all instances of negative bags. At
+    first :math:`k` is the mean of the bags' means. Then :math:`x_i` is the instance of bag
+    :math:`i` that lies furthest in the direction :math:`k - n`, and :math:`k` the mean of these,
+    until none of them changes. By the inequality of Cauchy and Schwarz, :math:`\|k - n\|` never
+    falls. Nothing depends on the order of bags and instances: of instances that lie equally far,
+    all are taken, with equal parts.
+
+    Parameters
+    ----------
+    project : callable
+        As in `mean_scores`.
+    sides : Sides
+        Which instances lie in positive bags.
+    weight : ndarray of shape (n_bags,)
+        Weights of the bags.
+
+    Returns
+    -------
+    ndarray of shape (n_instances,)
+        Inner products with :math:`k - n`, divided by the largest absolute value.
+    """
+    away = project(_negative_mean(sides, weight))
+    chosen = np.ones(sides.offsets[-1], bool)
+    for _ in range(_ROUNDS):
+        scores = project(_positive_mean(chosen, sides, weight)) - away
+        scores /= np.abs(scores).max() or 1.0
+        before, chosen = chosen, best_in_bags(scores, sides.offsets)
+        if np.array_equal(chosen[sides.unlabelled], before[sides.unlabelled]):
+            break
+    return scores
+
+
+def best_in_bags(scores: Floats, offsets: Integers) -> Booleans:
+    """Tell which instances are the best of their bag: several where scores up to 1 are equal."""
+    best = segment_max(scores, offsets[:-1], offsets[1:])
+    is_best: Booleans = scores >= np.repeat(best - _TIE, np.diff(offsets))
+    return is_best
+
+
+def _positive_mean(chosen: Booleans, sides: Sides, weight: Floats) -> Floats:
+    """Return coefficients: the mean over positive bags of the means of the instances chosen."""
+    coef = np.zeros(len(chosen))
+    index = sides.unlabelled[chosen[sides.unlabelled]]
+    bag = sides.unlabelled_bags[chosen[sides.unlabelled]]
+    share = weight / np.maximum(np.bincount(bag, minlength=len(weight)), 1)
+    coef[index] = share[bag]
+    return coef / (coef.sum() or 1.0)
+
+
+def _negative_mean(sides: Sides, weight: Floats) -> Floats:
+    coef = np.zeros(sides.offsets[-1])
+    coef[sides.negatives] = weight[sides.negative_bags]
+    return coef / (coef.sum() or 1.0)
