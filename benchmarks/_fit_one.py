@@ -27,8 +27,15 @@ def load(name):
     return [np.ascontiguousarray(X[a:b]) for a, b in zip(offsets[:-1], offsets[1:])], y  # noqa: B905, RUF007 (old interpreters)
 
 
-#: Parameters with which a method of ours solves the peer's problem.
-OURS = {"MISVM": {"negative_slack": "bag"}}
+#: Parameters with which a method of ours solves the peer's problem, from the same start.
+ONE_START = {"n_init": 1}
+OURS = {
+    "MISVM": {"negative_slack": "bag", **ONE_START},
+    "miSVM": ONE_START,
+    "MICA": ONE_START,
+    "MissSVM": ONE_START,
+    "STMIL": ONE_START,
+}
 
 
 def fit_bagwise(method, bags, y):

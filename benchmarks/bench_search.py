@@ -6,7 +6,8 @@ as many on ever more bags. Data are
 the files ``musk1.npz`` and so on in ``$BAGWISE_DATA``, standardised beforehand, or in the folds by
 ``--pipeline``. With ``--rules`` the gammas are multiples of "scale", which differs between folds.
 Seconds are by the clock and, for a machine that is shared, of the processors. The fits of the
-KI-SVMs are random: two searches of either kind differ as much as the two here.
+KI-SVMs are random: two searches of either kind differ as much as the two here. Methods that
+alternate have one start.
 """
 
 import argparse
@@ -36,12 +37,12 @@ from bagwise.svm import MICA, MISVM, SIL, BagKISVM, InsKISVM, MIGraphSVM, MIKern
 
 MODELS = {
     "SIL": SIL,
-    "MISVM": MISVM,
-    "miSVM": miSVM,
+    "MISVM": partial(MISVM, n_init=1),
+    "miSVM": partial(miSVM, n_init=1),
     "MIKernelSVM": MIKernelSVM,
     "miGraph": MIGraphSVM,
     "MIGraph": partial(MIGraphSVM, graph="edges"),
-    "MICA": MICA,
+    "MICA": partial(MICA, n_init=1),
     "InsKISVM": InsKISVM,
     "BagKISVM": BagKISVM,
     "MILES": MILES,

@@ -34,8 +34,8 @@ CUTS = {"gamma": [0.25, 1.0, 4.0], "C": [0.5, 1.0, 2.0, 5.0]}
 
 #: Estimator, grid, the unit of gamma in it, repeats of the inner folds.
 METHODS = {
-    "MISVM": (MISVM(), FEW, "median", 1),
-    "miSVM": (miSVM(), FEW, "median", 1),
+    "MISVM": (MISVM(n_init=1), FEW, "median", 1),
+    "miSVM": (miSVM(n_init=1), FEW, "median", 1),
     "MIKernelSVM": (MIKernelSVM(), MANY, "1/d", 20),
     "LabelMeanSVM": (LabelMeanSVM(), MANY, "1/d", 20),
     "miGraph": (MIGraphSVM(), MANY, "1/d", 20),

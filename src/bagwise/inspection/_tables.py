@@ -59,10 +59,13 @@ def certificate_table(certificates: Sequence[tuple[str, Certificate | None]], fe
         share = f"<small>relative {_tiny(result.relative_gap)}</small>" if bounded else ""
         status = str(result.status)
         good = "ok" if result.converged else "warn"
+        starts = ""
+        if result.n_starts > 1:
+            starts = f"<small>best of {result.n_starts} starts, {result.spread:.1%} apart</small>"
         rows.append(
             f"<tr{_mark(name, featured)}><th scope='row'>{escape(name)}</th>"
             f"<td class='text'><span class='badge {good}'>{escape(_STATUS.get(status, status))}"
-            f"</span></td><td>{result.objective:.6g}</td><td>{gap}{share}</td>"
+            f"</span></td><td>{result.objective:.6g}{starts}</td><td>{gap}{share}</td>"
             f"<td>{result.n_iter:,}</td><td>{result.solve_time:.3f}</td>"
         )
         descents.append(convergence_line(result.history))

@@ -59,8 +59,9 @@ class miSVM(MaxRuleMachine):
     Notes
     -----
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
-    A kernel flexible enough to fit the first labels never changes them: the result then is that of
-    `SIL`.
+    A kernel flexible enough to fit the first labels never changes them: the end of the first start
+    then is `SIL`. The objective alone does not tell a good end: it counts every instance, and is
+    often lowest where nearly all of them are called negative. Hence errors on bags come first.
 
     References
     ----------

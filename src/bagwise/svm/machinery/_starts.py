@@ -95,8 +95,8 @@ def best_of_starts(
 
     That is the one with the fewest training bags on the wrong side, by `balanced_error`, and of
     several such ends the one with the lowest objective. No convex problem is solved twice: a start
-    that comes to one which an earlier start had ends there, with the end of that start. Each start
-    begins near the end of the one before it, from where its first problem is solved quickly.
+    that comes to one which an earlier start had ends there, with the end of that start. The first
+    problem of each start is solved from the solution of the very first one.
 
     Parameters
     ----------
@@ -119,10 +119,12 @@ def best_of_starts(
     """
     met: dict[Hashable, int] = {}
     ends: list[MajorizeResult[Point]] = []
+    near: Point | None = None
     for number, surrogate in enumerate(_starts(problem, n_init, rng)):
         way = _Way(problem, number, met)
         if not way.meets(surrogate):
-            x = problem.begin(surrogate, ends[-1].x if ends else None)
+            x = problem.begin(surrogate, near)
+            near = x if near is None else near
             ended = majorize_minimize(way, x, max_iter=max_iter, tol=tol)
         ends.append(ended if way.joined is None else ends[way.joined])
     if len(ends) == 1:
