@@ -1,10 +1,10 @@
 """MILES and MICA from bags to a fitted model, beside other packages where these are installed.
 
 Features are z-scores. MILES: sigma^2 = d, lambda = 0.3. MICA: RBF kernel with gamma = 1/d, C = 1
-and 10, one start. Times are processor seconds on one thread, the least of several runs, as other work on the
-machine disturbs them less than the clock on the wall. The package ``mil`` is timed in the same run
-if it is installed: its mapping and the LinearSVC that its MILES fits (another model: squared hinge,
-balanced classes). Otherwise printed figures are shown and named as such.
+and 10, one start. Times are processor seconds on one thread, the least of several runs, as other
+work on the machine disturbs them less than the clock on the wall. The package ``mil`` is timed in
+the same run if it is installed: its mapping and the LinearSVC that its MILES fits (another model:
+squared hinge, balanced classes). Otherwise printed figures are shown and named as such.
 
     BAGWISE_DATA=... python benchmarks/bench_miles.py
 """

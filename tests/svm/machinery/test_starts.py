@@ -213,7 +213,7 @@ BAD_FIRST_STARTS = {
     "MISVM, bag slacks": (MISVM(negative_slack="bag"), (2, 40, 8.0, 5), 0.3, 0.95),
     "miSVM": (miSVM(C=10.0), (2, 20, 8.0, 8), 0.1, 0.95),
     "MissSVM": (MissSVM(C=10.0), (1, 20, 8.0, 8), 0.1, 0.95),
-    "STMIL": (STMIL(), (2, 20, 6.0, 5), 0.6, 0.95),
+    "STMIL": (STMIL(C=10.0), (2, 20, 6.0, 5), 0.5, 0.95),
     "MICA": (MICA(), (1, 5, 6.0, 12), 0.99, 0.95),
     "RegSVM": (
         RegSVM(C=10.0, gamma=1.0, consistency=1.0, normalization="feature_space"),
