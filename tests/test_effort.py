@@ -190,7 +190,7 @@ def alternations(calls):
 
 
 #: Methods whose starts are those of `best_of_starts`.
-ALTERNATING = {"MICA", "MISVM", "MissSVM", "RegSVM", "STMIL", "miSVM"}
+ALTERNATING = {"MICA", "MISVM", "MissSVM", "PCSVM", "RegSVM", "STMIL", "miSVM"}
 
 
 @having("n_init")

@@ -1,6 +1,6 @@
 """PC-SVM: MI-SVM with projection constraints against false positives (Han, Tao and Wang 2010)."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from bagwise.svm.machinery._alternation import alternate
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._projection import CONSTRAINT_WORDS, ProjectionConstraints
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
 
 
 @documented
@@ -68,9 +69,9 @@ class PCSVM(MaxRuleMachine):
         How rounds are solved: by steps in the dual, or as conic programmes, which is slow and
         serves as a check.
     |kernel, gamma, degree, coef0, approx, rank|
-    n_init : int
-        Number of starts of MI-SVM, whose solution is where the constraints come in: the means of
-        bags, then instances drawn at random. The end with the lowest objective is kept.
+    |n_init|
+        These are starts of MI-SVM, from whose best end the constraints come in: here the first has
+        the means of bags; random ones have instances drawn at random. ``result_.ends`` are theirs.
     |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
@@ -133,7 +134,7 @@ class PCSVM(MaxRuleMachine):
         "penalty": [Interval(Real, 0, None, closed="left")],
         "centering": [StrOptions({"bag", "none"})],
         "solver": [StrOptions({"dual", "conic"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": N_INIT_CONSTRAINT,
     }
 
     def __init__(
@@ -151,7 +152,7 @@ class PCSVM(MaxRuleMachine):
         coef0: float = 0.0,
         approx: str | None = None,
         rank: int = 300,
-        n_init: int = 1,
+        n_init: StartCount = "auto",
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
@@ -225,7 +226,7 @@ class PCSVM(MaxRuleMachine):
         representation = self._represent(bags, bag_weight, means="mean_instance")
         trainer = representation.trainer
         points = trainer.points  # remembers what it has computed
-        seeds = self._random_generator().integers(2**31, size=target.n_outputs)
+        generators = self._start_generators(target.n_outputs)
         known = _unknown(target.n_outputs, len(bags))
 
         def solve(output: int) -> Solution:
@@ -233,7 +234,7 @@ class PCSVM(MaxRuleMachine):
             keys = KeyInstanceProblem(trainer, bags.offsets, sign, cost, shared_slack=False)
             first = alternate(
                 keys, max_iter=self.max_iter, tol=self.tol, n_init=self.n_init,
-                rng=np.random.default_rng(seeds[output]),
+                rng=generators[output],
             )  # fmt: skip
             constraints = self._constraints(points, bags, sign)
             if self.lam is not None:

@@ -331,5 +331,6 @@ def _certified(ended: MajorizeResult[Solution], first: Solution) -> Solution:
     stages = [first.certificate, ended.certificate, ended.x.certificate]
     status = Certificate.total(stages).status
     n_iter = first.certificate.n_iter + ended.n_iter
-    certificate = replace(ended.certificate, status=status, n_iter=n_iter)
+    ends = first.certificate.ends  # of the machine without constraints
+    certificate = replace(ended.certificate, status=status, n_iter=n_iter, ends=ends)
     return replace(ended.x, certificate=certificate)
