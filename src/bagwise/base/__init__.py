@@ -21,6 +21,7 @@ from bagwise.base._kernel_parameters import (
     scale_powers,
     settled_gamma,
 )
+from bagwise.base._last_step import last_step
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
     Share,
@@ -61,6 +62,7 @@ __all__ = [
     "get_bag_tags",
     "holds_bags",
     "is_conventional",
+    "last_step",
     "make_features",
     "one_vs_rest",
     "place_of",

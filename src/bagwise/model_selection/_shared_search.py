@@ -18,9 +18,10 @@ from bagwise.base import (
     as_bags,
     holds_bags,
 )
+from bagwise.model_selection._instances import InstanceMethods
 
 
-class SharedSearch:
+class SharedSearch(InstanceMethods):
     """A search of scikit-learn, which comes next in the order of bases, with shared work."""
 
     estimator: Any
