@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bags.naive import assert_same_bags, dense
+from bags.naive import assert_same_bags, dense, full_bags
 from bagwise import Bags
 from bagwise.bags import BagSource, StoreWriter
 from bagwise.exceptions import BagFileError, InvalidBagsError
@@ -113,6 +113,23 @@ def test_what_is_filled_is_no_longer_marked(bags):
     filled.check_finite()
     with pytest.raises(InvalidBagsError, match="holds NaN"):  # only where some were missing before
         filled.map_instances(lambda X: X * np.nan)
+
+
+def test_dropping_instances(bags):
+    found = bags.drop_missing()
+    kept = [0, 1, 2, 3, 4, 6, 8, 9]
+    np.testing.assert_array_equal(dense(found.instances), dense(bags.instances)[kept])
+    assert found.sizes.tolist() == [3, 1, 2, 2]
+    assert not found.allow_nan
+    some = bags[[2, 0]].map_instances(lambda X: np.where(np.arange(7) < 4, np.nan, 1.0)[:, None])
+    assert some.drop_missing().bag_names.tolist() == ["a"]
+    full = full_bags()
+    assert_same_bags(full.drop_missing(), full)
+
+
+def test_dropping_all_instances():
+    none = Bags([[np.nan]], [0, 1], labels=[1], allow_nan=True).drop_missing()
+    assert (len(none), none.n_features, none.labels.tolist()) == (0, 1, [])
 
 
 def test_check_names_the_bag_of_a_selection(bags):

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 
 from bagwise import Bags
 from bagwise.cli._evaluate import Evaluation, Scores, grid_size
-from bagwise.cli._models import with_scaling
+from bagwise.cli._models import prepared
 from bagwise.cli._output import CommandError, Output
 from bagwise.datasets import make_key_instance_bags
 from bagwise.metrics import average_precision_scorer
@@ -91,7 +91,7 @@ def test_search_and_nested_validation_are_the_loops(data, scale, seed):
     bags, y = data
     estimator, prefix = MIKernelSVM(), ""
     if scale:
-        estimator, prefix = with_scaling(estimator, bags), "model__"
+        estimator, prefix = prepared(estimator, bags, scale=True), "model__"
     grid = {f"{prefix}C": [0.01, 1.0, 100.0], f"{prefix}gamma": [0.01, 0.3]}
     evaluation = Evaluation(QUIET, bags, y, seed)
     by_hand = ByHand(estimator, bags, y, grid, seed)
@@ -122,7 +122,7 @@ def test_bar_counts_fits(data):
     evaluation = Evaluation(output, bags, y, 0)
     evaluation.validate(SIL(), {}, 3)
     evaluation.validate(SIL(), {"C": [1.0]}, 3)
-    evaluation.validate(with_scaling(SIL(), bags), {"model__C": [0.1, 1.0]}, 3)
+    evaluation.validate(prepared(SIL(), bags, scale=True), {"model__C": [0.1, 1.0]}, 3)
     evaluation.choose(SIL(), {"C": [0.1, 1.0], "gamma": ["scale", 0.1]}, 3)
     assert output.bars == [
         ("Cross-validating", 3, 3),

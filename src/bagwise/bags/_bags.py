@@ -683,6 +683,31 @@ class Bags:
         some_missing = self._allow_nan and _matrix.first_nonfinite(base) is not None
         return self._with_instances(base, names, some_missing)
 
+    def drop_missing(self) -> "Bags":
+        """Leave out instances that miss a value, and bags that have no others; the rest is copied.
+
+        Examples
+        --------
+        >>> holes = Bags([[1.0], [np.nan], [3.0]], [0, 2, 3], allow_nan=True)
+        >>> holes.drop_missing().to_list()
+        [array([[1.]]), array([[3.]])]
+        """
+        instances, names, marks = self.instances, self.instance_names, self.instance_labels
+        rows = np.flatnonzero(~_matrix.rows_with_nan(instances))
+        bag_of = np.repeat(np.arange(len(self)), self.sizes)[rows]
+        sizes = np.bincount(bag_of, minlength=len(self))
+        some = sizes > 0
+        return Bags(
+            _matrix.take_rows(instances, rows),
+            _build.offsets_of(sizes[some]),
+            bag_names=None if self._bag_names is None else self._bag_names[some],
+            labels=None if self._labels is None else self._labels[some],
+            instance_names=None if names is None else names[rows],
+            instance_labels=None if marks is None else marks[rows],
+            feature_names=self._feature_names,
+            label_names=self._label_names,
+        )
+
     def _with_instances(
         self, base: Matrix, feature_names: NDArray[Any] | None, allow_nan: bool
     ) -> "Bags":

@@ -123,6 +123,15 @@ def stack_rows(matrices: "list[Matrix]") -> Matrix:
     return read_only(np.concatenate(dense))
 
 
+def rows_with_nan(matrix: Matrix) -> NDArray[np.bool_]:
+    """Tell which rows have a NaN."""
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(np.isnan(matrix).any(axis=1))
+    counts = np.diff(matrix.indptr)
+    row_of = np.repeat(np.arange(matrix.shape[0]), counts)
+    return np.bincount(row_of[np.isnan(matrix.data)], minlength=matrix.shape[0]) > 0
+
+
 def row_bytes(matrix: Matrix) -> int:
     """Bytes that a row takes (on average, if sparse); at least 1."""
     if isinstance(matrix, np.ndarray):

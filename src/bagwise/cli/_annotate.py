@@ -6,7 +6,7 @@ gets none. As CSV: ``bag,instance,name,label,score``, where instances are counte
 label is empty if it is none of these. The object that ``--json`` prints::
 
     {"schema": 1, "command": "annotate", "seed": int, "data": DATA,
-     "model": {"name": str, "parameters": {...}, "scaled": bool},
+     "model": {"name": str, "parameters": {...}, "scaled": bool, "imputed": bool},
      "reject": or null, "any_label": bool, "labels": [str, ...],
      "named": number of instances with a label, "rejected": number without,
      "instance_accuracy": share named right of the instances whose label is known, or null,
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
 from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
-from bagwise.cli._models import FittedModel, find_model, make_model, scaling_text, with_scaling
+from bagwise.cli._models import FittedModel, find_model, make_model, prepared, scaling_text
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
 
@@ -97,7 +97,8 @@ def run_annotate(
         raise CommandError(msg, code="data", where=request.data)
     if scale:
         output.note(scaling_text(data.bags))
-        estimator = with_scaling(estimator, data.bags)
+    impute = request.missing == "impute"
+    estimator = prepared(estimator, data.bags, scale=scale, impute=impute)
     with bad_input(code="data", where=request.data), output.warnings():
         with output.busy(f"Fitting {cls.__name__}"):
             fitted = FittedModel(estimator.fit(data.bags, y))
@@ -122,7 +123,12 @@ def run_annotate(
             "command": "annotate",
             "seed": seed,
             "data": data.as_json(),
-            "model": {"name": cls.__name__, "parameters": json_value(given), "scaled": scale},
+            "model": {
+                "name": cls.__name__,
+                "parameters": json_value(given),
+                "scaled": scale,
+                "imputed": impute,
+            },
             "reject": reject,
             "any_label": any_label,
             "labels": labels,

@@ -4,7 +4,7 @@ As CSV: ``bag,cluster``, and ``key instance`` where the method has one (its plac
 object that ``--json`` prints::
 
     {"schema": 1, "command": "cluster", "seed": int, "data": DATA,
-     "model": {"name": str, "parameters": {...}, "scaled": bool},
+     "model": {"name": str, "parameters": {...}, "scaled": bool, "imputed": bool},
      "clusters": [{"cluster": value, "bags": int}],
      "accuracy": with clusters and classes matched, "nmi": float; or null without known labels,
      "bags": [{"bag": str, "cluster": value, "key": place or null}],
@@ -18,7 +18,7 @@ from typing import Any
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
 from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
-from bagwise.cli._models import find_model, make_model, scaling_text, with_scaling
+from bagwise.cli._models import find_model, make_model, prepared, scaling_text
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
 
@@ -73,7 +73,8 @@ def run_cluster(
     fitted = estimator
     if scale:
         output.note(scaling_text(data.bags))
-        estimator = with_scaling(estimator, data.bags)
+    impute = request.missing == "impute"
+    estimator = prepared(estimator, data.bags, scale=scale, impute=impute)
     with (
         bad_input(code="data", where=request.data),
         output.warnings(),
@@ -103,7 +104,12 @@ def run_cluster(
             "command": "cluster",
             "seed": seed,
             "data": data.as_json(),
-            "model": {"name": cls.__name__, "parameters": json_value(given), "scaled": scale},
+            "model": {
+                "name": cls.__name__,
+                "parameters": json_value(given),
+                "scaled": scale,
+                "imputed": impute,
+            },
             "clusters": sizes,
             "accuracy": accuracy,
             "nmi": nmi,

@@ -14,6 +14,8 @@ from bagwise.cli._options import (
     Data,
     Json,
     Label,
+    Missing,
+    MissingSeen,
     Model,
     ModelFile,
     NoColor,
@@ -178,6 +180,7 @@ def fit(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    missing: Missing = "error",
     seed: Seed = 0,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -193,7 +196,7 @@ def fit(
 
     run_fit(
         Output(json, quiet, not no_color),
-        DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
+        DataRequest(data, bag, tuple(label or ()), tuple(read or ()), missing),
         model,
         output,
         params=param,
@@ -214,6 +217,7 @@ def predict(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    missing: MissingSeen = None,
     overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -229,7 +233,7 @@ def predict(
     run_predict(
         Output(json, quiet, not no_color),
         model_file,
-        DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
+        DataRequest(data, bag, tuple(label or ()), tuple(read or ()), missing),
         output,
         overwrite=overwrite,
     )
@@ -249,6 +253,7 @@ def explain(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    missing: MissingSeen = None,
     overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -263,7 +268,7 @@ def explain(
     run_explain(
         Output(json, quiet, not no_color),
         model_file,
-        DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
+        DataRequest(data, bag, tuple(label or ()), tuple(read or ()), missing),
         top,
         report,
         overwrite=overwrite,
@@ -288,6 +293,7 @@ def annotate(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    missing: Missing = "error",
     seed: Seed = 0,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -303,7 +309,7 @@ def annotate(
 
     run_annotate(
         Output(json, quiet, not no_color),
-        DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
+        DataRequest(data, bag, tuple(label or ()), tuple(read or ()), missing),
         model,
         output,
         params=param,
@@ -327,6 +333,7 @@ def cluster(
     bag: Bag = None,
     label: Label = None,
     read: Read = None,
+    missing: Missing = "error",
     seed: Seed = 0,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -342,7 +349,7 @@ def cluster(
 
     run_cluster(
         Output(json, quiet, not no_color),
-        DataRequest(data, bag, tuple(label or ()), tuple(read or ())),
+        DataRequest(data, bag, tuple(label or ()), tuple(read or ()), missing),
         model,
         output,
         clusters=clusters,

@@ -24,6 +24,13 @@ _TEXT_COLUMN = (
 )
 _MAX_LABELS_SHOWN = 6
 
+# How Python's messages end that are about missing values, and what the commands say instead.
+_PYTHON_WAY_OUT = re.compile(r" (If values are missing, make|allow_nan=True takes) .*$")
+_WAY_OUT = (
+    " --missing impute of 'bagwise fit' fills missing values, --missing drop leaves their "
+    "instances out."
+)
+
 
 @dataclass(frozen=True)
 class DataRequest:
@@ -39,12 +46,23 @@ class DataRequest:
         Column with the label, or one column for each label.
     settings : sequence of str
         Further options of the reader, ``key=value``.
+    missing : {"error", "drop", "impute"} or None
+        What to do about missing values; None: what the settings say.
+    features : sequence of str or None
+        Names of the features that a model takes, in its order.
     """
 
     data: str
     bag: str | None = None
     label: Sequence[str] = ()
     settings: Sequence[str] = ()
+    missing: str | None = None
+    features: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.missing not in (None, "error", "drop", "impute"):
+            msg = f"--missing must be impute, drop or error. Got {self.missing!r}."
+            raise CommandError(msg, code="usage", where="--missing")
 
     @property
     def is_name(self) -> bool:
@@ -64,7 +82,8 @@ class DataRequest:
         bag = [] if self.bag is None else ["--bag", self.bag]
         labels = [part for column in self.label for part in ("--label", column)]
         settings = [part for setting in self.settings for part in ("--read", setting)]
-        return [self.data, *bag, *labels, *settings]
+        missing = ["--missing", "drop"] if self.missing == "drop" else []
+        return [self.data, *bag, *labels, *settings, *missing]
 
     def options(self) -> dict[str, Any]:
         """Return the options as keywords of the reader."""
@@ -82,8 +101,10 @@ class DataRequest:
             if name in found:
                 msg = f"{name} is given by --{name} and by --read."
                 raise CommandError(msg, code="usage", where=f"--{name}")
+        if self.missing in ("drop", "impute"):
+            given["allow_nan"] = True
         if found.get("header") is False:  # columns without names are meant by their position
-            given = {name: _position(value) for name, value in given.items()}
+            given |= {name: _position(given[name]) for name in ("bag", "label") if name in given}
         return {**given, **found}
 
 
@@ -257,7 +278,16 @@ def load_data(output: Output, request: DataRequest, *, lists: bool = False) -> L
             return _load_set(request)
         with opened_file(request) as file:
             bags = file.read()
+            if request.missing == "error":
+                bags.check_finite()
     tell_guesses(output, request, file.guessed)
+    if request.features is not None:
+        bags = _in_order(bags, request.features)
+    if request.missing == "drop":
+        bags = _without_missing(output, bags, request.data)
+    elif request.missing == "impute" and (n_missing := count_missing(bags)):
+        filled = "missing value is" if n_missing == 1 else "missing values are"
+        output.note(f"{n_missing:,} {filled} filled in with the mean of the feature.")
     return LoadedData(
         request.data,
         bags,
@@ -266,6 +296,36 @@ def load_data(output: Output, request: DataRequest, *, lists: bool = False) -> L
         description=f"Read from {request.data}.",
         guessed=file.guessed,
     )
+
+
+def _in_order(bags: "Bags", features: Sequence[str]) -> "Bags":
+    """Return bags with these features, if they have names and all of these among them."""
+    names = [] if bags.feature_names is None else bags.feature_names.tolist()
+    if names == list(features) or not set(features) <= set(names):
+        return bags
+    columns = [names.index(name) for name in features]
+    return bags.map_instances(lambda X: X[:, columns], feature_names=features)
+
+
+def count_missing(bags: "Bags") -> int:
+    """Return how many values are missing."""
+    import numpy as np
+
+    values = bags.instances.data if bags.is_sparse else bags.instances
+    return int(np.isnan(values).sum()) if bags.allow_nan else 0
+
+
+def _without_missing(output: Output, bags: "Bags", data: str) -> "Bags":
+    """Return bags without the instances that miss a value, and say how many these are."""
+    kept = bags.drop_missing()
+    if len(kept) == 0:
+        msg = f"{data}: every instance misses a value. --missing impute fills them."
+        raise CommandError(msg, code="data", where=data)
+    n_instances, n_bags = bags.n_instances - kept.n_instances, len(bags) - len(kept)
+    if n_instances:
+        gone = f" and {count(n_bags, 'bag')} that had no others" if n_bags else ""
+        output.note(f"Left out: {count(n_instances, 'instance')} with missing values{gone}.")
+    return kept
 
 
 def _load_digits(request: DataRequest, *, lists: bool) -> LoadedData:
@@ -355,11 +415,14 @@ def opened_file(request: DataRequest) -> "Iterator[BagFile]":
     options = request.options()
     _check_names(options, READ_OPTIONS, "the reader")
     try:
-        yield open_bags(path, **options)
+        yield _open_table(path, options, request.features) or open_bags(path, **options)
     except (ValueError, TypeError) as error:
         if isinstance(error, TypeError) and not request.settings:  # not an option's wrong type
             raise
-        message = in_options(str(error))
+        message = str(error)
+        if request.missing is not None:
+            message = _PYTHON_WAY_OUT.sub(_WAY_OUT, message)
+        message = in_options(message)
         if re.search(r":2: column .* is not a number\.$", message):  # in the first row of data
             message += _TEXT_COLUMN
         place = re.match(rf"{re.escape(str(path))}(:\d+)?(?=:)", message)
@@ -367,6 +430,27 @@ def opened_file(request: DataRequest) -> "Iterator[BagFile]":
         raise CommandError(message, code="data", where=where) from error
     except ImportError as error:
         raise CommandError(str(error), code="install", where=request.data) from error
+
+
+def _open_table(
+    path: Path, options: Mapping[str, Any], features: Sequence[str] | None
+) -> "BagFile | None":
+    """Open a table with the columns that a model takes, in whatever order; None if it is none."""
+    from bagwise.exceptions import BagFileError
+    from bagwise.io import open_bags
+
+    if features is None or "features" in options or options.get("header") is False:
+        return None
+    try:
+        return open_bags(path, **options, features=list(features))
+    except BagFileError as error:
+        absent = re.search(r"there is no column ('.*') \(features=\)", str(error))
+        if absent is None:
+            return None
+        msg = f"{path} has no column {absent[1]}, which is a feature of the model."
+        raise CommandError(msg, code="data", where=str(path)) from error
+    except ValueError:  # such files have no columns to choose
+        return None
 
 
 def _near_names(name: str) -> str:

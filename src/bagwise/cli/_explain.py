@@ -84,6 +84,7 @@ def run_explain(
     if report is not None and model.is_clusterer:
         msg = f"{path} holds a {model.name}, which is a clusterer: reports are about classifiers."
         raise CommandError(msg, code="model", where="--report")
+    request = model.request(request)
     data = load_data(output, request)
     check_width(model, data.bags, request.data)
     with bad_input(code="data", where=request.data), output.busy("Explaining"):

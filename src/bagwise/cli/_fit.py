@@ -4,7 +4,7 @@ The object that ``--json`` prints::
 
     {"schema": 1, "command": "fit", "seed": int,
      "data": DATA,
-     "model": {"name": str, "parameters": {...} as given or chosen, "scaled": bool,
+     "model": {"name": str, "parameters": {...} as given or chosen, "scaled": bool, "imputed": bool,
                "path": str, "bytes": int, or null both if it was not to be saved},
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
@@ -46,8 +46,8 @@ from bagwise.cli._models import (
     find_model,
     kind_of,
     make_model,
+    prepared,
     scaling_text,
-    with_scaling,
 )
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_grid, parse_settings
@@ -119,10 +119,10 @@ def run_fit(
     if scale:
         output.note(scaling_text(data.bags))
     started = time.perf_counter()
-    estimator = make_model(cls, given, seed, "--param")
-    prefix = ""
-    if scale:
-        estimator, prefix = with_scaling(estimator, data.bags), f"{MODEL_STEP}__"
+    impute = request.missing == "impute"
+    model_alone = make_model(cls, given, seed, "--param")
+    estimator = prepared(model_alone, data.bags, scale=scale, impute=impute)
+    prefix = "" if estimator is model_alone else f"{MODEL_STEP}__"
     validation = search = None
     chosen: dict[str, Any] = {}
     with bad_input(code="data", where=request.data), output.warnings():
@@ -144,6 +144,7 @@ def run_fit(
             "name": cls.__name__,
             "parameters": json_value({**given, **chosen}),
             "scaled": scale,
+            "imputed": impute,
             "path": None if path is None else str(path),
             "bytes": None if fitted is None else fitted.size,
         },

@@ -11,15 +11,22 @@ The object that ``--json`` prints::
      "feature_names": [str] or null, "bag_names": bool, "instance_names": bool,
      "instance_labels": bool,
      "constant_features": [name or number, ...] or null,
-     "duplicate_instances": number of instances equal to an earlier one, or null}
+     "duplicate_instances": number of instances equal to an earlier one, or null,
+     "missing_values": int or null}
 
-The histogram, constant features and duplicates are null where the file is too large to be read
-into memory for them.
+The histogram, constant features, duplicates and missing values are null where the file is too
+large to be read into memory for them.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._data import DataRequest, LoadedData, load_data, opened_file
+from bagwise.cli._data import (
+    DataRequest,
+    LoadedData,
+    count_missing,
+    load_data,
+    opened_file,
+)
 from bagwise.cli._output import Output
 from bagwise.cli._words import count, printable
 
@@ -101,6 +108,7 @@ def _of_description(seen: "Description") -> dict[str, Any]:
         "instance_labels": seen.has_instance_labels,
         "constant_features": None,
         "duplicate_instances": None,
+        "missing_values": None,
     }
 
 
@@ -129,6 +137,7 @@ def _of_bags(data: LoadedData) -> dict[str, Any]:
         "instance_labels": bags.instance_labels is not None,
         "constant_features": _constant_features(bags),
         "duplicate_instances": _duplicates(bags),
+        "missing_values": count_missing(bags),
     }
 
 
@@ -194,6 +203,7 @@ def _as_text(found: dict[str, Any]) -> str:
         ("features", _listed(found["feature_names"] or [], 6)),
         ("constant", _constant_text(found["constant_features"])),
         ("duplicates", _duplicates_text(found)),
+        ("missing", count(found["missing_values"], "value") if found["missing_values"] else ""),
         (
             "bag sizes",
             f"{sizes['smallest']:,} to {sizes['largest']:,} instances, median {sizes['median']:g}",

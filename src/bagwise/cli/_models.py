@@ -1,9 +1,11 @@
 """Models by name and from files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bagwise.cli._data import DataRequest
 from bagwise.cli._output import CommandError
 from bagwise.cli._words import count, did_you_mean
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from bagwise._arrays import Floats, Integers
     from bagwise.bags import Bags
 
-SCALE_STEP, MODEL_STEP = "scale", "model"
+IMPUTE_STEP, SCALE_STEP, MODEL_STEP = "impute", "scale", "model"
 
 
 # -------------------------------------------------------------------------------------- by name
@@ -99,19 +101,38 @@ def make_model(cls: type[Any], params: Mapping[str, Any], seed: int, option: str
     return model
 
 
-def with_scaling(model: Any, bags: "Bags") -> Any:
-    """Return the model behind a scaler of the instances; sparse ones are not centred."""
+def prepared(model: Any, bags: "Bags", *, scale: bool, impute: bool = False) -> Any:
+    """Return the model behind what is done to the instances first, if anything is.
+
+    Parameters
+    ----------
+    model : estimator
+        A classifier or clusterer.
+    bags : Bags
+        What it will learn from; sparse instances are not centred.
+    scale : bool
+        Whether features are scaled.
+    impute : bool
+        Whether missing values are filled in, before all else.
+    """
+    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
     from bagwise.preprocessing import InstanceTransformer
 
-    scaler = InstanceTransformer(StandardScaler(with_mean=not bags.is_sparse))
-    return Pipeline([(SCALE_STEP, scaler), (MODEL_STEP, model)])
+    steps = []
+    if impute:  # a feature without any value stays, or the model would have another width
+        filler = SimpleImputer(keep_empty_features=True)
+        steps.append((IMPUTE_STEP, InstanceTransformer(filler)))
+    if scale:
+        scaler = StandardScaler(with_mean=not bags.is_sparse)
+        steps.append((SCALE_STEP, InstanceTransformer(scaler)))
+    return Pipeline([*steps, (MODEL_STEP, model)]) if steps else model
 
 
 def scaling_text(bags: "Bags") -> str:
-    """Say what `with_scaling` does to such bags."""
+    """Say what `prepared` does to such bags."""
     how = "variance 1" if bags.is_sparse else "mean 0 and variance 1"
     return f"Every feature is scaled to {how} over all instances; --no-scale leaves them as is."
 
@@ -163,6 +184,27 @@ class FittedModel:
             return getattr(self.estimator, name)
         msg = f"{type(self).__name__} has no attribute {name!r}"
         raise AttributeError(msg)
+
+    @property
+    def imputes(self) -> bool:
+        """Whether it fills in missing values."""
+        from sklearn.impute import SimpleImputer
+
+        steps = getattr(self.estimator, "steps", [])
+        inner = (getattr(step, "transformer", None) for _, step in steps)
+        return any(isinstance(transformer, SimpleImputer) for transformer in inner)
+
+    def request(self, request: DataRequest) -> DataRequest:
+        """Return a request for the features that the model takes, with missing values or not."""
+        if request.missing == "impute" and not self.imputes:
+            msg = "the model fills in no values: it was fitted without --missing impute."
+            raise CommandError(msg, code="usage", where="--missing")
+        missing = request.missing or ("impute" if self.imputes else "error")
+        features = getattr(self.estimator, "feature_names_in_", None)
+        if features is None and hasattr(self.estimator, "steps"):
+            features = getattr(self.estimator.steps[0][1], "feature_names_in_", None)
+        known = None if features is None else list(map(str, features))
+        return replace(request, missing=missing, features=known)
 
     @property
     def n_features(self) -> int:

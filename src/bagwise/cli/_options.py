@@ -49,6 +49,25 @@ Read = Annotated[
     ),
 ]
 
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="WHAT",
+        help="What to do about missing values (empty, ?, NA, nan, null): 'impute' fills in the "
+        "mean of the feature, which the model keeps; 'drop' leaves out instances that miss one; "
+        "'error', the default, refuses them.",
+    ),
+]
+MissingSeen = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="WHAT",
+        help="What to do about missing values: 'impute' if the model was fitted so, which is then "
+        "the default; 'drop' leaves out instances that miss one; 'error' refuses them.",
+    ),
+]
 ModelFile = Annotated[
     Path,
     typer.Argument(

@@ -56,6 +56,7 @@ def run_predict(
         check_target(target, TABLE, inputs=[path, *request.paths()], overwrite=overwrite)
     with output.busy("Loading"):
         model = load_model(path)
+    request = model.request(request)
     data = load_data(output, request)
     check_width(model, data.bags, request.data)
     with bad_input(code="data", where=request.data), output.busy("Predicting"):

@@ -12,11 +12,12 @@ _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint at the known name closest to one that is not known, or the list of them."""
-    names = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), names, n=1)
+    names = list(known)  # some differ in capitals alone
+    close = get_close_matches(name.lower(), map(str.lower, names), n=1)
     if close:
-        return f"Did you mean {names[close[0]]}?"
-    return f"Known: {', '.join(names.values())}." if names else "There are none."
+        meant = [candidate for candidate in names if candidate.lower() == close[0]]
+        return f"Did you mean {' or '.join(meant)}?"
+    return f"Known: {', '.join(names)}." if names else "There are none."
 
 
 def parse_setting(text: str, option: str) -> tuple[str, str]:

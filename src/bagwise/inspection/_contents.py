@@ -71,9 +71,12 @@ def _shortened(text: str) -> str:
 
 
 def _bar_pictures(values: NDArray[Any]) -> Sequence[NDArray[np.uint8]]:
-    """Draw each row as bars from its features, scaled by their range; many are averaged."""
-    low, high = values.min(axis=0), values.max(axis=0)
-    scaled = (values - low) / np.where(high > low, high - low, 1.0)
+    """Draw each row as bars from its features, scaled by their range; many are averaged.
+
+    What is missing has the lowest bar.
+    """
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # not NaN where there is a number
+    scaled = np.nan_to_num((values - low) / np.where(high > low, high - low, 1.0))
     groups = np.array_split(np.arange(values.shape[1]), min(_SPARK_BARS, values.shape[1]))
     means = np.stack([scaled[:, group].mean(axis=1) for group in groups], axis=1)
     heights = np.rint(1 + means * (_SPARK_HEIGHT - 1))[:, None, :]
