@@ -57,7 +57,12 @@ def test_json_without_labels(workshop, bagwise):
     )
     answer = json.loads(out)
     assert code == 0
-    assert answer["model"] == {"name": "BAMIC", "parameters": {"n_clusters": 3}, "scaled": False}
+    assert answer["model"] == {
+        "name": "BAMIC",
+        "parameters": {"n_clusters": 3},
+        "scaled": False,
+        "imputed": False,
+    }
     assert answer["accuracy"] is None
     assert answer["nmi"] is None
     assert [part["cluster"] for part in answer["clusters"]] == [0, 1, 2]

@@ -19,7 +19,7 @@ def test_json(workshop, bagwise):
         *("schema", "command", "path", "format", "compression", "bytes", "guessed", "bags"),
         *("instances", "features", "dtype", "sparse", "bag_sizes", "labels", "label_lists"),
         *("feature_names", "bag_names", "instance_names", "instance_labels"),
-        *("constant_features", "duplicate_instances"),
+        *("constant_features", "duplicate_instances", "missing_values"),
     }
     assert (answer["bags"], answer["instances"], answer["features"]) == (3, 5, 3)
     assert answer["bytes"] == (workshop / "t.csv").stat().st_size
@@ -39,6 +39,7 @@ def test_json(workshop, bagwise):
     ]
     assert answer["constant_features"] == ["c"]
     assert answer["duplicate_instances"] == 2
+    assert answer["missing_values"] == 0
     assert answer["feature_names"] == ["x", "c", "z"]
 
 
@@ -59,10 +60,10 @@ def test_large_file_is_not_kept(workshop, bagwise, monkeypatch):
     code, out, _ = bagwise("inspect photos.csv --json")
     passed = json.loads(out)
     assert code == 0
-    for key in ("constant_features", "duplicate_instances"):
+    for key in ("constant_features", "duplicate_instances", "missing_values"):
         assert passed[key] is None
     assert passed["bag_sizes"] == {**whole["bag_sizes"], "histogram": None}
-    differing = {"constant_features", "duplicate_instances", "bag_sizes"}
+    differing = {"constant_features", "duplicate_instances", "missing_values", "bag_sizes"}
     for key in set(whole) - differing:
         assert passed[key] == whole[key]
     assert bagwise("inspect photos.csv")[0] == 0

@@ -131,16 +131,17 @@ def test_hostile_bag_names(workshop, bagwise):
 
 
 def test_width_of_the_data(workshop, digits_model, refused):
-    line = refused(f"predict d.model {MOLECULES}")
-    assert line == ("bagwise: the model takes instances with 64 features, and molecules.csv has 2.")
+    np.savez("two.npz", X=np.ones((3, 2)), offsets=[0, 1, 3])
+    line = refused("predict d.model two.npz")
+    assert line == "bagwise: the model takes instances with 64 features, and two.npz has 2."
+    assert "molecules.csv has no column 'pixel_0_0'" in refused(f"predict d.model {MOLECULES}")
 
 
 def test_names_of_the_features(workshop, bagwise, refused):
     assert bagwise(f"fit {MOLECULES} -m SIL -o m.model")[0] == 0
-    text = (workshop / "molecules.csv").read_text().replace("x1,x2", "x2,x1")
-    (workshop / "swapped.csv").write_text(text)
-    line = refused("predict m.model swapped.csv --bag molecule --label active")
-    assert "feature 0 was 'x1' and is 'x2'" in line
+    bags = Bags.read("molecules.csv", bag="molecule", label="active")
+    bags.map_instances(lambda X: X, feature_names=["x1", "z2"]).write("other.bags")
+    assert "feature 1 was 'x2' and is 'z2'" in refused("predict m.model other.bags")
 
 
 @pytest.mark.parametrize(
