@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import bagwise.solvers as solvers
+from bagwise import Bags
 from solvers.problems import EPS, Problem, Value, hinges, pair_violation, rows
 
 
@@ -88,6 +89,36 @@ def linear_svm(kind, loss, intercept, *, sparse=False):
         {"instances": sp.csr_array(A) if sparse else A, "sign": sign, "cost": cost,
          "loss": loss, "intercept": intercept},
         objective, dual, criterion, residual, history="ends",
+    )  # fmt: skip
+
+
+def pass_svm(kind, *, sparse=False):
+    A, sign, cost = rows(kind)
+    X = A.astype(float)
+
+    def objective(result):
+        w, b = result.x, result.intercept
+        size = np.abs(X) @ np.abs(w) + abs(b)
+        return Value.of(0.5 * w**2, hinges(X @ w + b, sign, cost, size))
+
+    def dual(result):
+        alpha = result.dual
+        assert (alpha >= 0).all()
+        assert (alpha <= cost).all()
+        assert abs(sign @ alpha) <= 1e-12 * alpha.sum()
+        terms = (sign * alpha)[:, None] * X
+        value = Value.of(alpha, -0.5 * terms.sum(axis=0) ** 2)
+        return value._replace(size=value.size + float((np.abs(terms).sum(axis=0) ** 2).sum()))
+
+    def criterion(result):
+        value, size = objective(result)
+        return Value(value - dual(result).value, size).over(value)
+
+    bags = Bags(sp.csr_array(A) if sparse else A, [0, 7, 20, len(A)])
+    return Problem(
+        "solve_svm_by_passes", kind + "-sparse" * sparse,
+        {"rows": solvers.PassRows(bags), "sign": sign, "cost": cost, "tol": 1e-5},
+        objective, dual, criterion, exact={"tol": 1e-6},
     )  # fmt: skip
 
 

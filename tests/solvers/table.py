@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from solvers.machines import cone, grouped, linear_svm, nu_svm, one_norm, squared_hinge, svm_dual
+from solvers.machines import (
+    cone,
+    grouped,
+    linear_svm,
+    nu_svm,
+    one_norm,
+    pass_svm,
+    squared_hinge,
+    svm_dual,
+)
 from solvers.others import (
     assignments,
     bag_mmc,
@@ -31,6 +40,8 @@ WAYS = {
         "_linear_svm._LARGEST_FREE": 0, "_linear_svm._PATIENCE": 10_000,
     },
     "sample": {"_linear_svm._SMALL": 16, "_linear_svm._SAMPLE": 3, "_linear_svm._LARGEST_GRAM": 0},
+    "smoothing": {"_pass_svm._SETS": 0, "_pass_svm._SMALLEST_SET": 8},
+    "rounds": {"_pass_svm._SMALLEST_SET": 8, "_pass_svm._LARGEST_SET": 24},
     "conjugate": {"_primal_newton._LARGEST_SYSTEM": 2},
     "guess": {"_nu_svm._SWEEP_ABOVE": 8, "_nu_svm._SMALLEST_GROWTH": 3},
     "generated": {
@@ -64,6 +75,9 @@ def large():
             if kind in ("plain", "single"):
                 out += [sent(problem, "sweeps") for problem in machines]
                 out += [sent(problem, "sample") for problem in machines]
+        for sparse in (False, True):
+            by_passes = pass_svm(kind, sparse=sparse)
+            out += [sent(by_passes, "smoothing"), sent(by_passes, "rounds")]
         out += [sent(squared_hinge(kind), "conjugate"), sent(nu_svm(kind), "guess")]
         out += [sent(one_norm(kind), "generated")]
     return out
@@ -76,7 +90,7 @@ def table():
         out += [svm_dual(kind), svm_dual(kind, squared=True), svm_dual(kind, as_operator=True)]
         for loss in ("hinge", "squared_hinge"):
             out += [linear_svm(kind, loss, b) for b in ("free", "penalized", "none")]
-        out += [squared_hinge(kind), squared_hinge(kind, fit_intercept=False)]
+        out += [pass_svm(kind), squared_hinge(kind), squared_hinge(kind, fit_intercept=False)]
         out += [cone(kind), cone(kind, as_operator=True), cone(kind, by_program=True)]
         out += [grouped(kind, "solve_grouped_svm_dual"), grouped(kind, "solve_grouped_svm")]
         out += [grouped(kind, "solve_grouped_svm_dual", masked=True)]

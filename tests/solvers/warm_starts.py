@@ -21,6 +21,7 @@ STARTS = {
     "solve_mmc_by_cccp": lambda r: {"start": r.x},
     "solve_nu_svm": lambda r: {"x0": r.x},
     "solve_one_norm_svm": lambda r: {"start": r},
+    "solve_svm_by_passes": lambda r: {"start": r},
     "solve_svm_dual": lambda r: {"alpha0": r.x},
 }
 #: Solvers whose start is not a point, with what it is.

@@ -12,6 +12,7 @@ from bagwise._arrays import Integers
 from bagwise._threads import ordered_map, thread_count
 from bagwise.bags import _matrix
 from bagwise.bags._bags import Bags
+from bagwise.bags._build import check_finite
 from bagwise.bags._files import FileSlice
 from bagwise.exceptions import InvalidBagsError, MemoryLimitError
 
@@ -121,7 +122,9 @@ class BagSource:
         self._max_memory = parse_bytes(max_memory)
         self._scratch = scratch
         base = bags._base
-        self._file = FileSlice.of(base) if isinstance(base, np.ndarray) else None
+        parts = [base] if isinstance(base, np.ndarray) else [base.data, base.indices, base.indptr]
+        self._files = [found for found in map(FileSlice.of, parts) if found is not None]
+        self._file = self._files[0] if self._files and isinstance(base, np.ndarray) else None
 
     @property
     def n_chunks(self) -> int:
@@ -153,6 +156,8 @@ class BagSource:
         *broadcast
             Handed to every call as they are.
         """
+        for file in self._files:
+            file.check_unchanged()
         n_threads = thread_count(self._n_threads)
         return ordered_map(
             lambda number: function(self._chunk(number), *broadcast),
@@ -196,6 +201,16 @@ class BagSource:
         if isinstance(pieces[0], tuple):
             return tuple(np.concatenate(part) for part in zip(*pieces, strict=True))
         return np.concatenate(pieces)
+
+    def refuse_nonfinite(self) -> None:
+        """Raise if an instance holds NaN or infinity, naming bag, instance and feature."""
+
+        def check(chunk: Chunk) -> None:
+            bags = chunk.bags
+            check_finite(bags.instances, bags.offsets, bags.bag_names, first=chunk.span.start)
+
+        for _ in self.map(check):
+            pass
 
     def _chunk(self, number: int) -> Chunk:
         first, last = int(self.grid[number]), int(self.grid[number + 1])

@@ -164,10 +164,23 @@ _PARAMETERS = {
         "Megabytes for a kernel matrix between instances; this method forms none.",
     ),
     "tol": ("float", "Largest violation of the optimality conditions at which the solver stops."),
+    "tol: by passes": (
+        "float",
+        """Largest violation of the optimality conditions at which the solver stops. With the linear
+        kernel and 2**24 values or more, a thousand times this is the relative duality gap at which
+        it stops, 0.01 at most.""",
+    ),
     "tol: rounds": (
         "float",
         """Largest violation of the optimality conditions of each convex problem, and relative
         decrease of the objective at which the rounds end.""",
+    ),
+    "tol: rounds by passes": (
+        "float",
+        """Largest violation of the optimality conditions of each convex problem, and relative
+        decrease of the objective at which the rounds end. With the linear kernel and 2**24 values
+        or more, a thousand times this is the relative duality gap of each convex problem, 0.01 at
+        most.""",
     ),
     "max_iter": (
         "int",

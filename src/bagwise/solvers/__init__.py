@@ -34,6 +34,7 @@ from bagwise.solvers.operators._empirical_map import EmpiricalMap, FeatureOperat
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._filled_rows import FilledRows, remembered
 from bagwise.solvers.operators._kernel_rows import KernelRows
+from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.operators._sums import StackedRows, SumRows
 from bagwise.solvers.operators._views import SelectedRows, ShiftedRows
@@ -49,6 +50,7 @@ from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
 from bagwise.solvers.svm._multipliers import rescale_alpha
 from bagwise.solvers.svm._nu_svm import NuSVMInner, NuSVMResult, solve_nu_svm
 from bagwise.solvers.svm._one_norm_svm import OneNormSVMResult, solve_one_norm_svm
+from bagwise.solvers.svm._pass_svm import PassSVMResult, solve_svm_by_passes
 from bagwise.solvers.svm._perturbation import instance_keys, perturbed, scaled_keys
 from bagwise.solvers.svm._primal_newton import PrimalNewtonResult, minimize_squared_hinge
 from bagwise.solvers.svm._projection_range import ProjectionRange, projection_range
@@ -88,6 +90,8 @@ __all__ = [
     "NuSVMInner",
     "NuSVMResult",
     "OneNormSVMResult",
+    "PassRows",
+    "PassSVMResult",
     "PrimalNewtonResult",
     "ProjectionRange",
     "ReducedSetResult",
@@ -131,5 +135,6 @@ __all__ = [
     "solve_nu_svm",
     "solve_one_norm_svm",
     "solve_qp",
+    "solve_svm_by_passes",
     "solve_svm_dual",
 ]

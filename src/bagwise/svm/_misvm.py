@@ -51,7 +51,7 @@ class MISVM(MaxRuleMachine):
     |kernel, gamma, degree, coef0, approx, rank|
     |n_init|
         Here the first start has the means of bags; random ones have instances drawn at random.
-    |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
+    |class_weight, pos_label, cache_size, tol: rounds by passes, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes
@@ -144,7 +144,9 @@ class MISVM(MaxRuleMachine):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
-        representation = self._represent(bags, bag_weight, means="mean_instance")
+        shared = self.negative_slack == "bag"
+        represent = self._represent if shared else self._represent_any
+        representation = represent(bags, bag_weight, means="mean_instance")
         solutions = self._alternate_outputs(
             representation.trainer,
             target,
@@ -153,7 +155,7 @@ class MISVM(MaxRuleMachine):
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
-                shared_slack=self.negative_slack == "bag",
+                shared_slack=shared,
             ),
         )
         return self._fitted(representation, solutions)

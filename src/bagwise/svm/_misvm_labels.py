@@ -42,7 +42,7 @@ class miSVM(MaxRuleMachine):
     |n_init|
         Here the first start has the labels of the bags; in random ones a random half of the
         instances of each positive bag are positive.
-    |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
+    |class_weight, pos_label, cache_size, tol: rounds by passes, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes
@@ -131,7 +131,7 @@ class miSVM(MaxRuleMachine):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
-        representation = self._represent(bags, bag_weight)
+        representation = self._represent_any(bags, bag_weight)
         solutions = self._alternate_outputs(
             representation.trainer,
             target,

@@ -30,8 +30,8 @@ class SIL(MaxRuleMachine):
 
     Parameters
     ----------
-    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size, tol|
-    |max_iter, random_state: maps, n_jobs|
+    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size|
+    |tol: by passes, max_iter, random_state: maps, n_jobs|
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class SIL(MaxRuleMachine):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
-        representation = self._represent(bags, bag_weight, max_iter=self.max_iter)
+        representation = self._represent_any(bags, bag_weight, max_iter=self.max_iter)
         trainer, every = representation.trainer, np.arange(bags.n_instances)
 
         def solve(output: int) -> Solution:

@@ -190,8 +190,8 @@ class NewtonModel:
 
     Parameters
     ----------
-    matrix : FeatureRows
-        The rows.
+    matrix : FeatureRows or PassRows
+        The rows; `run` needs the former.
     sign, target, base, slope, cap : ndarray of shape (n,)
         The terms; ``cap`` may be infinite.
     w, b, z : ndarray of shape (d,), float, ndarray of shape (n,)
@@ -208,7 +208,7 @@ class NewtonModel:
 
     def __init__(
         self,
-        matrix: FeatureRows,
+        matrix: Any,
         sign: Floats,
         target: Floats,
         *,
@@ -364,14 +364,19 @@ class NewtonModel:
             self.sign, self.target, self.z, self.b, *self._terms, widest, self.blur,
             self._free, self._weight,
         )  # fmt: skip
-        rows, weight, d = self.matrix.take(self._free[:count]), self._weight[:count], self.matrix.d
+        rows, weight = self.matrix.take(self._free[:count]), self._weight[:count]
+        return *self.direction_on(rows, weight), count
+
+    def direction_on(self, rows: FeatureRows, weight: Floats) -> tuple[Floats, float]:
+        """Return the Newton step if these rows, bent by these weights, are all that bends."""
+        d, count = self.matrix.d, rows.n
         if self.quadratic is not None or d <= min(max(2 * count, 64), _LARGEST_SYSTEM):
             step = self._primal_direction(rows.curvature(weight))
         elif count <= _LARGEST_SYSTEM:
             step = self._dual_direction(rows, weight)
         else:
             step = self._conjugate_direction(rows, weight)
-        return step[:d], float(step[d]), count
+        return step[:d], float(step[d])
 
     def _primal_direction(self, hessian: Floats) -> Floats:
         d = self.matrix.d

@@ -26,12 +26,17 @@ from bagwise.base import (
 from bagwise.kernels import FORMULAS
 from bagwise.solvers import Certificate
 from bagwise.svm.machinery._alternation import Alternation, alternate
+from bagwise.svm.machinery._pass_trainer import MANY_VALUES
 from bagwise.svm.machinery._points import BagMean
 from bagwise.svm.machinery._problem import Solution, constant_solution
-from bagwise.svm.machinery._representation import Representation, represent
+from bagwise.svm.machinery._representation import (
+    Representation,
+    represent,
+    represent_by_passes,
+)
 from bagwise.svm.machinery._shared_gram import represent_shared
 from bagwise.svm.machinery._starts import StartCount, has_random_starts
-from bagwise.svm.machinery._trainer import Trainer
+from bagwise.svm.machinery._trainer import PointTrainer, Trainer
 
 
 class KernelMachine(KernelParameters, BagClassifier):
@@ -96,7 +101,7 @@ class KernelMachine(KernelParameters, BagClassifier):
 
     def _represent(
         self, bags: Bags, bag_weight: Floats, *, means: BagMean | None = None, **solver: Any
-    ) -> Representation:
+    ) -> Representation[PointTrainer]:
         """Return what trains on the instances, and on the means of bags if the method needs them.
 
         Settings of the solver beyond ``tol`` go to the trainer.
@@ -105,7 +110,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
         rng = self._random_generator()
 
-        def make(bags: Bags, cache_bytes: float) -> Representation:
+        def make(bags: Bags, cache_bytes: float) -> Representation[PointTrainer]:
             return represent(
                 bags,
                 kernel,
@@ -125,6 +130,23 @@ class KernelMachine(KernelParameters, BagClassifier):
         return represent_shared(
             share, kernel, means, solver, make, cache_bytes=cache_bytes, has_gram=has_gram
         )
+
+    def _represent_any(
+        self, bags: Bags, bag_weight: Floats, *, means: BagMean | None = None, **solver: Any
+    ) -> Representation[Trainer]:
+        """Return the same for a method that needs no inner products: many rows are not copied.
+
+        Whether the instances are read in passes depends on their number and width alone, never on
+        where they lie.
+        """
+        if self.kernel == "linear" and _n_values(bags) >= MANY_VALUES:
+            return represent_by_passes(
+                bags,
+                means=means is not None,
+                max_memory=None,
+                solver={"tol": self.tol, **solver},
+            )
+        return self._represent(bags, bag_weight, means=means, **solver)
 
     def _share(self, bags: Bags, *, needs_room: bool = False) -> Share | None:
         """Return what fits on these bags share.
@@ -183,7 +205,9 @@ class KernelMachine(KernelParameters, BagClassifier):
 
         return self._solve_outputs(trainer, target, solve)
 
-    def _fitted(self, representation: Representation, solutions: list[Solution]) -> dict[str, Any]:
+    def _fitted(
+        self, representation: Representation[Trainer], solutions: list[Solution]
+    ) -> dict[str, Any]:
         """Return the fitted attributes."""
         return {**self._fitted_parts(solutions), **representation.attributes(solutions)}
 
@@ -243,3 +267,11 @@ class MaxRuleMachine(AsymmetricClassifier, KernelMachine):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, asymmetric=True, **self._invariances())
+
+
+def _n_values(bags: Bags) -> int:
+    """Return how many values the instances have; of a CSR matrix, how many are stored."""
+    matrix, starts, stops = bags.segments
+    if not bags.is_sparse:
+        return bags.n_instances * bags.n_features
+    return int((matrix.indptr[stops] - matrix.indptr[starts]).sum(dtype=np.int64))

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bagwise._arrays import Integers
-from bagwise.bags import Bags, segment_mean
+from bagwise.bags import Bags, BagSource, segment_mean
 from bagwise.kernels import InstanceKernel, fill_means, point_gram
 from bagwise.solvers import DenseGram, KernelRows, RowOperator
 from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
@@ -76,6 +76,13 @@ def mean_instances(instances: Any, offsets: Integers) -> Any:
     share = np.repeat(1.0 / sizes, sizes)
     means = sp.csr_array((share, np.arange(n), offsets), shape=(len(sizes), n)) @ instances
     return means.astype(instances.dtype, copy=False)
+
+
+def bag_means(bags: Bags, max_memory: int | str | None = None) -> Any:
+    """Return the mean instance of each bag, in one pass and without a copy of the instances."""
+    source = BagSource(bags, max_memory=max_memory)
+    parts = list(source.map(lambda chunk: mean_instances(chunk.instances, chunk.bags.offsets)))
+    return sp.vstack(parts, format="csr") if bags.is_sparse else np.concatenate(parts)
 
 
 def _stacked(rows: Any, more: Any) -> Any:

@@ -7,7 +7,7 @@ random Fourier features weights of theirs.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -15,27 +15,36 @@ from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import FeatureMap, gamma_attribute, make_features
 from bagwise.kernels import InstanceKernel
-from bagwise.svm.machinery._points import BagMean, given_points, kernel_points, mean_instances
+from bagwise.svm.machinery._pass_trainer import PassTrainer
+from bagwise.svm.machinery._points import (
+    BagMean,
+    bag_means,
+    given_points,
+    kernel_points,
+    mean_instances,
+)
 from bagwise.svm.machinery._problem import Solution
-from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer
+from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer, Trainer
+
+TrainerT = TypeVar("TrainerT", bound=Trainer, covariant=True)
 
 _FORMED = 2e8  # bytes up to which a Gram matrix is formed before it is known which rows matter
 
 
 @dataclass(frozen=True, eq=False)
-class Representation:
+class Representation(Generic[TrainerT]):
     """Instances ready for training.
 
     Parameters
     ----------
-    trainer : PointTrainer
+    trainer : Trainer
         Where problems are solved.
     attributes : callable
         Takes the solutions of all outputs; returns the fitted attributes that
         `bagwise.base.expand` needs.
     """
 
-    trainer: PointTrainer
+    trainer: TrainerT
     attributes: Callable[[Sequence[Solution]], dict[str, Any]]
 
 
@@ -50,7 +59,7 @@ def represent(
     cache_bytes: int,
     solver: dict[str, Any],
     owner: str,
-) -> Representation:
+) -> Representation[PointTrainer]:
     """Return where the instances live.
 
     Parameters
@@ -88,6 +97,30 @@ def represent(
     return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
 
 
+def represent_by_passes(
+    bags: Bags, *, means: bool, max_memory: int | str | None, solver: dict[str, Any]
+) -> Representation[PassTrainer]:
+    """Return where the instances live if they are read in passes; the kernel is linear.
+
+    Parameters
+    ----------
+    bags : Bags
+        Training bags.
+    means : bool
+        Whether means of bags will be asked for.
+    max_memory : int, str or None
+        Bound on what the chunks in flight take.
+    solver : dict
+        Settings of the trainer.
+    """
+    points = bag_means(bags, max_memory) if means else None
+    n_features = bags.n_features
+    return Representation(
+        PassTrainer(bags, points, max_memory=max_memory, **solver),
+        lambda solutions: {"coef_": _weights(solutions, n_features)},
+    )
+
+
 def expansion_attributes(instances: Any, coef: Floats, kernel: InstanceKernel) -> dict[str, Any]:
     """Return an expansion over instances as attributes; rows without a coefficient are left out."""
     rows = np.flatnonzero(coef.any(axis=0))
@@ -106,7 +139,7 @@ def _exact(
     means: BagMean | None,
     cache_bytes: int,
     owner: str,
-) -> Representation:
+) -> Representation[PointTrainer]:
     instances, sizes = bags.instances, bags.sizes
     points = kernel_points(
         instances, bags.offsets, kernel,
@@ -127,7 +160,7 @@ def _exact(
 
 def _given(
     bags: Bags, solver: dict[str, Any], *, means: BagMean | None, owner: str
-) -> Representation:
+) -> Representation[PointTrainer]:
     points, rows = given_points(bags, means=means is not None, owner=owner)
     sizes = bags.sizes
 
@@ -145,7 +178,7 @@ def _weights(solutions: Sequence[Solution], n_features: int) -> Floats:
     return np.array([zero if s.weights is None else s.weights for s in solutions])
 
 
-def _linear(bags: Bags, solver: dict[str, Any]) -> Representation:
+def _linear(bags: Bags, solver: dict[str, Any]) -> Representation[PointTrainer]:
     n_features = bags.n_features
     return Representation(
         LinearTrainer(bags.instances, bags.offsets, **solver),
@@ -159,7 +192,7 @@ def _mapped(
     feature_map: FeatureMap,
     features: Any,
     means: BagMean | None,
-) -> Representation:
+) -> Representation[PointTrainer]:
     mapped = None
     if means == "mean_instance":
         mapped = feature_map.transform(mean_instances(bags.instances, bags.offsets))

@@ -15,7 +15,7 @@ from bagwise.solvers import DenseGram, RowOperator
 from bagwise.svm.machinery._points import BagMean
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._representation import Representation, expansion_attributes
-from bagwise.svm.machinery._trainer import KernelTrainer
+from bagwise.svm.machinery._trainer import KernelTrainer, PointTrainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
 
@@ -125,11 +125,11 @@ def represent_shared(
     kernel: InstanceKernel,
     means: BagMean | None,
     solver: dict[str, Any],
-    make: Callable[[Bags, float], Representation],
+    make: Callable[[Bags, float], Representation[PointTrainer]],
     *,
     cache_bytes: float,
     has_gram: bool,
-) -> Representation:
+) -> Representation[PointTrainer]:
     """Return where the instances live, with the kernel matrix between the instances of all bags.
 
     Parameters
@@ -169,7 +169,7 @@ def represent_shared(
     return Representation(WarmStart(selected, starts), attributes)
 
 
-def _gram(representation: Representation) -> NDArray[Any]:
+def _gram(representation: Representation[PointTrainer]) -> NDArray[Any]:
     assert isinstance(representation.trainer, KernelTrainer)
     gram = representation.trainer.rows.array
     assert gram is not None

@@ -1,0 +1,112 @@
+"""Hinge problems on instances that are read in passes, in memory or from a store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bagwise._arrays import Floats
+from bagwise.bags import Bags
+from bagwise.solvers import PassRows, PassSVMResult, solve_svm_by_passes
+from bagwise.svm.machinery._problem import HingeProblem, Solution
+
+#: Instances with so many values in all are read in passes: 32,768 of 512 features.
+MANY_VALUES = 2**24
+
+_PASSES = 1000  # that one problem may take
+_LOOSEST = 1e-2  # relative gap beyond which no problem counts as solved
+_PER_TOL = 1e3  # relative gap for each unit of ``tol``
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PassSolution(Solution):
+    """A machine trained by passes, with all that the next one can start from."""
+
+    result: PassSVMResult
+
+
+@dataclass(frozen=True, eq=False)
+class PassTrainer:
+    """Instances known by features that are read in passes.
+
+    Parameters
+    ----------
+    bags : Bags
+        The bags, in memory or memory-mapped; a scattered selection is read where it is.
+    means : ndarray or CSR matrix of shape (n_bags, n_features), optional
+        What stands for the means of bags.
+    transform : callable, optional
+        Makes features of instances, whenever they are read.
+    n_features : int, optional
+        Number of these features.
+    max_memory : int, str or None
+        Bound on what the chunks in flight take.
+    tol : float
+        Problems are solved to a relative duality gap of a thousand times this, 0.01 at most.
+    max_iter : int
+        Most passes for one problem, if less than a thousand.
+    """
+
+    bags: Bags
+    means: Any = None
+    transform: Callable[[Any], Any] | None = None
+    n_features: int | None = None
+    max_memory: int | str | None = None
+    tol: float = 1e-6
+    max_iter: int = _PASSES
+
+    keeps_bounds: ClassVar = False
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances."""
+        return self.bags.n_instances
+
+    @cached_property
+    def rows(self) -> PassRows:
+        """The instances, then the means of bags if there are any."""
+        return PassRows(
+            self.bags,
+            more=self.means,
+            transform=self.transform,
+            n_features=self.n_features,
+            max_memory=self.max_memory,
+        )
+
+    def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
+        """See `Trainer`; no point comes twice, and no rows share a slack."""
+        assert rows.group is None
+        n = self.rows.n
+        sign, cost, target = np.ones(n), np.zeros(n), np.zeros(n)
+        sign[rows.index], cost[rows.index], target[rows.index] = rows.sign, rows.cost, rows.target
+        result = solve_svm_by_passes(
+            self.rows, sign, cost, target=target, start=_started(start, sign),
+            tol=min(_PER_TOL * self.tol, _LOOSEST), max_iter=min(self.max_iter, _PASSES),
+        )  # fmt: skip
+        return PassSolution(
+            rows=rows,
+            beta=(sign * result.dual)[rows.index],
+            intercept=result.intercept,
+            scores=result.decision[: self.n_instances],
+            squared_norm=float(result.x @ result.x),
+            certificate=result.certificate,
+            weights=result.x,
+            result=result,
+        )
+
+    def project(self, coef: Floats) -> Floats:
+        """See `Trainer`."""
+        every = np.zeros(self.rows.n)
+        every[: len(coef)] = coef
+        return self.rows.dot(self.rows.combine(every))[: self.n_instances]
+
+
+def _started(start: Solution | None, sign: Floats) -> PassSVMResult | None:
+    """Return where to start: multipliers of points whose sign has changed are 0."""
+    if not isinstance(start, PassSolution):
+        return None
+    before = np.zeros(len(sign))
+    before[start.rows.index] = start.rows.sign
+    return replace(start.result, dual=np.where(before == sign, start.result.dual, 0.0))

@@ -1,0 +1,141 @@
+"""Linear machines by passes, beside a conic programme, on many costs and awkward rows."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bagwise import Bags
+from bagwise.solvers import PassRows, Status, solve_qp, solve_svm_by_passes
+from bagwise.solvers.svm import _pass_svm
+
+KINDS = ("plain", "single", "csr", "twice", "constant", "wide", "rare")
+COSTS = (1e-3, 0.1, 1.0, 100.0, 1e4)
+
+
+def make(kind):
+    """Return rows and signs; many of the rows overlap, as where instances inherit labels."""
+    rng = np.random.default_rng(3)
+    n, d = (150, 200) if kind == "wide" else (500, 8)
+    X = rng.normal(size=(n, d))
+    sign = np.where(X[:, 0] + rng.normal(size=n) > (2.0 if kind == "rare" else 0.3), 1.0, -1.0)
+    if kind == "single":
+        X = X.astype(np.float32)
+    elif kind == "csr":
+        X = sp.csr_array(X * (rng.random(X.shape) < 0.4))
+    elif kind == "twice":
+        X[n // 2 :] = X[: n // 2]
+        sign[n // 2 :] = sign[: n // 2]
+    elif kind == "constant":
+        X[:, 1:3] = 5.0, 0.0
+    return X, sign
+
+
+def rows_of(X):
+    return PassRows(Bags(X, np.append(np.arange(0, X.shape[0], 40), X.shape[0])))
+
+
+def objective(X, sign, C, w, b):
+    return 0.5 * w @ w + C * np.maximum(1.0 - sign * (X @ w + b), 0.0).sum()
+
+
+@pytest.fixture(params=["usual", "smoothing", "small sets"])
+def way(request, monkeypatch):
+    """Send small problems the ways of large ones."""
+    if request.param != "usual":
+        monkeypatch.setattr(_pass_svm, "_SMALLEST_SET", 40)
+        monkeypatch.setattr(_pass_svm, "_LARGEST_SET", 40)
+    if request.param == "smoothing":
+        monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    return request.param
+
+
+@cache
+def optimum(kind, C):
+    """Return the least objective, by clarabel's interior points; in units of C, for its sake."""
+    X, sign = make(kind)
+    X = X.toarray() if sp.issparse(X) else X.astype(float)
+    (n, d), unit = X.shape, max(C, 1.0)
+    margins = sign[:, None] * np.hstack([X, np.ones((n, 1))])
+    quadratic = sp.diags_array(np.repeat([1.0 / unit, 0.0], [d, n + 1]))
+    linear = np.repeat([0.0, C / unit], [d + 1, n])
+    rows = sp.hstack([-margins, -sp.eye_array(n)], format="csr")
+    low = np.repeat([-np.inf, 0.0], [d + 1, n])
+    found = solve_qp(quadratic, linear, rows, -np.ones(n), lower=low, tol=1e-8)
+    return unit * found.objective
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_optimum_lies_between_the_bounds(kind, way):
+    X, sign = make(kind)
+    for C in COSTS:
+        if way == "smoothing" and kind == "wide" and C > 1.0:
+            continue  # the rows can be separated: a matter for working sets
+        best = optimum(kind, C)
+        result = solve_svm_by_passes(rows_of(X), sign, C)
+        assert result.converged, (C, result.residual)
+        assert result.gap <= 1e-3 * result.objective
+        found = objective(X, sign, C, result.x, result.intercept)
+        assert result.objective == pytest.approx(found, rel=1e-5 if kind == "single" else 1e-9)
+        assert result.lower_bound <= best * (1 + 1e-5)
+        assert best * (1 - 1e-5) <= result.objective <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_bounds_hold_at_every_early_stop(C, way):
+    X, sign = make("plain")
+    best = solve_svm_by_passes(rows_of(X), sign, C, tol=1e-6).objective
+    for passes in range(12):
+        result = solve_svm_by_passes(rows_of(X), sign, C, tol=1e-6, max_iter=passes)
+        assert result.n_iter <= passes
+        assert result.lower_bound <= best * (1 + 1e-9)
+        assert result.objective >= best * (1 - 1e-6)
+
+
+def test_a_start_is_never_lost():
+    X, sign = make("plain")
+    rows = rows_of(X)
+    cold = solve_svm_by_passes(rows, sign, 1.0, tol=1e-5)
+    again = solve_svm_by_passes(rows, sign, 1.0, tol=1e-5, start=cold)
+    assert again.n_iter <= 1
+    changed = sign.copy()
+    changed[:3] *= -1.0
+    first = solve_svm_by_passes(rows, changed, 1.0, start=cold, max_iter=1)
+    assert first.objective <= objective(X, changed, 1.0, cold.x, cold.intercept) * (1 + 1e-12)
+
+
+def test_rows_of_one_sign_need_no_weights():
+    X, _ = make("plain")
+    result = solve_svm_by_passes(rows_of(X), np.ones(len(X)), 1.0, target=2.0)
+    assert result.converged
+    assert result.objective == 0.0
+    assert not result.x.any()
+    assert result.intercept >= 2.0
+    assert result.n_iter == 0
+
+
+def test_rows_of_cost_0_take_no_part():
+    X, sign = make("plain")
+    cost = np.where(np.arange(len(X)) % 3, 1.0, 0.0)
+    whole = solve_svm_by_passes(rows_of(X), sign, cost, tol=1e-6)
+    part = solve_svm_by_passes(rows_of(X[cost > 0]), sign[cost > 0], 1.0, tol=1e-6)
+    assert whole.objective == pytest.approx(part.objective, rel=2e-6)
+    assert not whole.dual[cost == 0.0].any()
+
+
+def test_more_passes_than_allowed_are_not_taken(monkeypatch):
+    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    X, sign = make("plain")
+    result = solve_svm_by_passes(rows_of(X), sign, 1.0, tol=1e-9, max_iter=3)
+    assert result.status is Status.MAX_ITER
+    assert result.n_iter == 3
+
+
+def test_a_gap_that_stays_is_given_up(monkeypatch):
+    monkeypatch.setattr(_pass_svm, "_PATIENCE", 5)
+    monkeypatch.setattr(_pass_svm._Search, "offer_dual", lambda *_: None)
+    X, sign = make("plain")
+    result = solve_svm_by_passes(rows_of(X), sign, 1.0)
+    assert result.status is Status.STALLED
+    assert result.n_iter < 50

@@ -1,0 +1,128 @@
+"""Machines on instances that are read in passes: one model from memory, a store or a selection."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from bagwise import Bags
+from bagwise.bags import _matrix
+from bagwise.exceptions import BagFileError, InvalidBagsError
+from bagwise.svm import MISVM, SIL, miSVM
+from bagwise.svm.machinery import _kernel_machine, _pass_trainer
+
+METHODS = {"SIL": SIL, "MISVM": MISVM, "miSVM": miSVM}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Make small bags count as large ones, and chunks small."""
+    monkeypatch.setattr(_kernel_machine, "MANY_VALUES", 1)
+    monkeypatch.setattr(_matrix, "_CHUNK_BYTES", 4000)
+
+
+def make(*, sparse=False, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(5, 40, 60)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    y = np.arange(60) % 2
+    X = rng.normal(size=(offsets[-1], 10))
+    for i in np.flatnonzero(y):
+        X[offsets[i] : offsets[i] + 3, :2] += 3.0
+    y[::10] = 1 - y[::10]
+    X = sp.csr_array(X * (np.abs(X) > 0.7)) if sparse else X
+    return Bags(X.astype(dtype), offsets), y
+
+
+def fitted(model):
+    return np.append(model.coef_.ravel(), model.intercept_)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_model_wherever_the_bags_lie(name, sparse, tmp_path):
+    bags, y = make(sparse=sparse, dtype=np.float32)
+    model = METHODS[name](kernel="linear", C=0.1).fit(bags, y)
+    bags.write(tmp_path / "made.bags")
+    stored = METHODS[name](kernel="linear", C=0.1).fit(Bags.open(tmp_path / "made.bags"), y)
+    np.testing.assert_array_equal(fitted(model), fitted(stored))
+    fold = np.random.default_rng(1).permutation(60)[:40]
+    scattered = METHODS[name](kernel="linear", C=0.1).fit(bags[fold], y[fold])
+    compact = METHODS[name](kernel="linear", C=0.1).fit(bags[fold].compact(), y[fold])
+    np.testing.assert_array_equal(fitted(scattered), fitted(compact))
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_convex_problem_has_the_solution_that_it_has_in_memory(C, sparse, monkeypatch):
+    bags, y = make(sparse=sparse)
+    model = SIL(kernel="linear", C=C).fit(bags, y)
+    monkeypatch.setattr(_kernel_machine, "MANY_VALUES", np.inf)
+    exact = SIL(kernel="linear", C=C).fit(bags, y).result_
+    assert model.result_.converged
+    assert model.result_.gap <= 1e-3 * model.result_.objective
+    assert model.result_.lower_bound <= exact.objective * (1 + 1e-9)
+    assert exact.objective * (1 - 1e-6) <= model.result_.objective <= exact.objective * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("name", ["MISVM", "miSVM"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_rounds_lower_the_objective_and_end(name, C):
+    bags, y = make()
+    model = METHODS[name](kernel="linear", C=C).fit(bags, y)
+    assert model.result_.converged
+    assert (np.diff(model.result_.history) <= 0.0).all()
+    scores = bags.instances @ model.coef_[0] + model.intercept_[0]
+    best = np.maximum.reduceat(scores, bags.offsets[:-1])
+    inside = np.repeat(y, bags.sizes)
+    loss = np.maximum(1.0 + scores[inside == 0], 0.0).sum()
+    if name == "MISVM":
+        loss += np.maximum(1.0 - best[y == 1], 0.0).sum()
+    else:  # labels of least loss: signs, and one +1 in each positive bag
+        labels = np.where(scores >= 0.0, 1.0, -1.0)
+        for i in np.flatnonzero(y):
+            labels[bags.offsets[i] + np.argmax(bags[i] @ model.coef_[0])] = 1.0
+        loss += np.maximum(1.0 - labels * scores, 0.0)[inside == 1].sum()
+    found = 0.5 * (model.coef_**2).sum() + C * loss
+    assert model.result_.objective == pytest.approx(found, rel=1e-9)
+
+
+def test_more_than_two_classes_and_labels_that_no_bag_has():
+    bags, y = make()
+    y = y + (np.arange(60) % 5 == 0)
+    model = MISVM(kernel="linear").fit(bags, y)
+    assert model.coef_.shape == (3, 10)
+    assert model.score(bags, y) > 0.5
+
+
+def _spoil(folder, row):
+    stored = np.load(folder / "instances.npy", mmap_mode="r+")
+    stored[row, 4] = np.inf
+    stored.flush()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_bad_value_in_a_late_chunk_is_named_and_the_fit_before_stays(name, tmp_path):
+    bags, y = make()
+    bags.write(tmp_path / "made.bags")
+    model = METHODS[name](kernel="linear").fit(bags, y)
+    before = fitted(model)
+    _spoil(tmp_path / "made.bags", bags.n_instances - 2)
+    size = bags.sizes[-1]
+    with pytest.raises(InvalidBagsError, match=f"bag 59 holds infinity at instance {size - 2}, "):
+        model.fit(Bags.open(tmp_path / "made.bags"), y)
+    np.testing.assert_array_equal(fitted(model), before)
+
+
+def test_a_store_that_changes_under_a_fit_is_refused(tmp_path, monkeypatch):
+    bags, y = make()
+    bags.write(tmp_path / "made.bags")
+    model, solve = SIL(kernel="linear"), _pass_trainer.solve_svm_by_passes
+
+    def solve_later(*args, **options):
+        np.save(tmp_path / "made.bags" / "instances.npy", bags.instances[::-1])
+        return solve(*args, **options)
+
+    monkeypatch.setattr(_pass_trainer, "solve_svm_by_passes", solve_later)
+    with pytest.raises(BagFileError, match="has changed since"):
+        model.fit(Bags.open(tmp_path / "made.bags"), y)
+    assert not hasattr(model, "coef_")
