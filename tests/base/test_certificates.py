@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
@@ -48,6 +49,15 @@ def test_parts_that_failed_are_counted():
     assert "did not converge in 2 of 3 problems (max_iter) after 21 iterations." in text_of(
         Certificate.total([bad, good, bad])
     )
+
+
+def test_starts_and_how_far_apart_they_ended():
+    one = certificate()
+    three, two = (certificate(ends=np.array(ends)) for ends in ([0.2, 0.4, 0.1], [8.0, 4.0]))
+    known = [
+        (c.n_starts, c.spread) for c in (one, three, two, Certificate.total([three, one, two]))
+    ]
+    assert known == [(1, 0.0), (3, pytest.approx(0.3)), (2, 1.0), (3, 1.0)]
 
 
 def test_warning_points_at_the_caller_of_fit():

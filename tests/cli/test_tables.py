@@ -213,7 +213,12 @@ def certificate_line(result):
     """Return what is said of a certificate, written down anew."""
     gap = f"at most {result.gap:.0e} above the optimum, " if result.gap > 0 else "at the optimum, "
     gap = gap if np.isfinite(result.lower_bound) else ""
-    return f"{result.status}, objective {result.objective:.6g}, {gap}{result.n_iter:,} iteration"
+    starts = ""
+    if len(result.ends):
+        apart = np.ptp(result.ends) / max(1.0, abs(result.ends.min()))
+        starts = f"best of {len(result.ends)} starts that ended {100 * apart:.1f}% apart, "
+    told = f"{result.status}, objective {result.objective:.6g}, {gap}{starts}"
+    return f"{told}{result.n_iter:,} iteration"
 
 
 def assert_certificate(told, text, result):
@@ -225,6 +230,8 @@ def assert_certificate(told, text, result):
         "lower_bound": result.lower_bound if finite else None,
         "gap": result.objective - result.lower_bound if finite else None,
         "n_iter": result.n_iter,
+        "n_starts": max(1, len(result.ends)),
+        "spread": result.spread,
     }
     assert seconds > 0
     assert certificate_line(result) in text

@@ -170,7 +170,11 @@ ENDINGS = {
         objective=0.25, status=Status.STALLED, n_iter=17, lower_bound=0.125, solve_time=3.5
     ),
     "Hasty": Certificate(
-        objective=8.5, status=Status.MAX_ITER, n_iter=9, history=np.array([99.0, 20.0, 9.5, 8.5])
+        objective=8.5,
+        status=Status.MAX_ITER,
+        n_iter=9,
+        history=np.array([99.0, 20.0, 9.5, 8.5]),
+        ends=np.array([8.5, 8.0, 9.6]),
     ),
     "Exact": Certificate(objective=3.0, status=Status.CONVERGED, n_iter=1, lower_bound=3.0),
 }
@@ -237,13 +241,14 @@ def test_table_of_certificates(compared):
         "Exact": ("0", "relative 0"),
     }
     objectives = {"Best": "-12.3457", "Stuck": "0.25", "Hasty": "8.5", "Exact": "3"}
+    starts = {"Hasty": "best of 3 starts, 20.0% apart"}
     seconds = {"Best": "0.062", "Stuck": "3.500", "Hasty": "0.000", "Exact": "0.000"}
     for name, row in rows.items():
         curves = row.pop(descent)[0], row.pop(way)[0]
         assert row == {
             "method": (name, ""),
             "status": (words[name], ""),
-            "objective": (objectives[name], ""),
+            "objective": (objectives[name], starts.get(name, "")),
             "gap": gaps[name],
             "iterations": (f"{ENDINGS[name].n_iter:,}", ""),
             "seconds": (seconds[name], ""),

@@ -344,10 +344,21 @@ def test_certificate_round_trip():
     for value in (
         certificate(),
         certificate(lower_bound=0.1, residual=inf, solve_time=1e-9, history=np.array([nan, 1])),
+        certificate(ends=np.array([2.0, 1.5])),
         Certificate.total(parts),
         certificate(parts=(certificate(parts=parts),)),
     ):
         assert_same(value, round_trip(CertificateField(), value))
+
+
+def test_certificates_of_older_files_know_no_ends():
+    arrays = {}
+    node = CertificateField().dump(certificate(parts=(certificate(),)), scope(arrays))
+    for old in (node, node["parts"][0]):
+        del old["ends"]
+    value = CertificateField().load(node, scope(arrays))
+    assert_same(value, certificate(parts=(certificate(),)))
+    assert value.n_starts == 1
 
 
 def test_result_keeps_its_certificate():
@@ -388,6 +399,8 @@ def test_certificate_refusals():
         {"n_iter": 2**70},
         {"history": None},
         {"history": {"array": "G"}},
+        {"ends": None},
+        {"ends": [1.0]},
         {"parts": None},
         {"parts": {"0": 1}},
         {"parts": [None]},
