@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -47,6 +48,8 @@ def estimators():
     yield make_pipeline(MinMaxScaler(), Nystroem(n_components=3, random_state=0)).fit(X)
     yield SIL().fit(sparse.csr_array(X * (X > 1)), Y)
     yield make_pipeline(InstanceTransformer(StandardScaler()), MIKernelSVM()).fit(X, Y == "a")
+    holes = np.where(X > 2, np.nan, X)
+    yield InstanceTransformer(SimpleImputer(add_indicator=True)).fit(holes)
 
 
 @pytest.fixture

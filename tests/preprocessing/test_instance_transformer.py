@@ -18,7 +18,8 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer,
 
 from bagwise import Bags
 from bagwise._compat import InvalidParameterError
-from bagwise.model_selection import BagGridSearchCV
+from bagwise.cluster import BagKMeans
+from bagwise.model_selection import BagGridSearchCV, ClusterSearch
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import SIL, MIKernelSVM
 from bagwise.testing import make_toy_bags, strategies
@@ -97,9 +98,10 @@ def test_missing_values_are_refused_where_the_transformer_does_not_take_them(lis
         make_pipeline(InstanceTransformer(StandardScaler()), SIL()).fit(holes, y)
 
 
-def test_a_search_takes_missing_values(listed):
+@pytest.mark.parametrize("kind", [list, lambda bags: Bags.from_list(bags, allow_nan=True)])
+def test_searches_take_missing_values(listed, kind):
     bags, y = listed
-    holes = Bags.from_list(with_holes(bags), allow_nan=True)
+    holes = kind(with_holes(bags))
     model = make_pipeline(InstanceTransformer(SimpleImputer()), MIKernelSVM())
     grid = {
         "instancetransformer__transformer__strategy": ["mean", "median"],
@@ -110,6 +112,9 @@ def test_a_search_takes_missing_values(listed):
     np.testing.assert_allclose(
         ours.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
     )
+    clusterer = make_pipeline(InstanceTransformer(SimpleImputer()), BagKMeans())
+    found = ClusterSearch(clusterer, {"bagkmeans__n_clusters": [2]}, n_runs=2).fit(holes)
+    assert found.labels_.shape == (20,)
 
 
 def test_cube_comes_back_as_bags():

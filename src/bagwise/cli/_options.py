@@ -44,8 +44,9 @@ Read = Annotated[
         metavar="KEY=VALUE",
         help="Another option of the reader: features=a,b separator=; header=false "
         "label_separator=| instance_name=COLUMN instance_label=COLUMN format=csv "
-        "label_table=FILE preset=clam on_empty=skip ... (of bagwise.io.read); for digits, of "
-        "load_digit_bags: images=test target=7 n_bags=500 multilabel=true ...",
+        "label_table=FILE preset=clam on_empty=skip on_missing_label=drop ... (of "
+        "bagwise.io.read); for digits, of load_digit_bags: images=test target=7 n_bags=500 "
+        "multilabel=true ...",
     ),
 ]
 

@@ -21,6 +21,7 @@ from bagwise._compat import HasMethods, Interval, StrOptions
 from bagwise.base import all_or_nothing, as_bags, forget_fit, holds_bags
 from bagwise.model_selection._agreement import agreement
 from bagwise.model_selection._cluster_runs import Chains, Run, last_step, prefix_of
+from bagwise.model_selection._shared_search import takes_nan
 
 #: Digits of a mean agreement. With others, labellings that are the same but for the numbers of the
 #: clusters would differ by rounding, and it would be rounding that chooses.
@@ -181,7 +182,7 @@ class ClusterSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
             self._validate_params()
             forget_fit(self)
             candidates = self._candidates()
-            bags = as_bags(X) if holds_bags(X) else X
+            bags = as_bags(X, allow_nan=takes_nan(self.estimator)) if holds_bags(X) else X
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_runs)
             chains = Chains(self.estimator, candidates, seeds, warm_start=self.warm_start)
             with warnings.catch_warnings():  # of one fit among hundreds they say nothing

@@ -54,7 +54,8 @@ class SharedSearch(InstanceMethods):
                 return self
             self._work = SharedWork(self.cache_size * 1e6)
             with parallel_config(backend="threading"):
-                search.fit(as_bags(X).with_shared(self._work), y, **params)
+                bags = as_bags(X, allow_nan=takes_nan(self.estimator))
+                search.fit(bags.with_shared(self._work), y, **params)
             del self._work
         return self
 
@@ -136,6 +137,12 @@ def _steps(estimator: Any) -> list[Any]:
     if not isinstance(estimator, Pipeline):
         return [estimator]
     return [step for _, step in estimator.steps]
+
+
+def takes_nan(estimator: Any) -> bool:
+    """Tell whether missing values meet a transformer first, and one that takes them."""
+    first, *others = _steps(estimator)
+    return bool(others) and hasattr(first, "transform") and get_tags(first).input_tags.allow_nan
 
 
 def _is_foreign(step: Any) -> bool:
