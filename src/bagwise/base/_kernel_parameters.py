@@ -90,7 +90,8 @@ class KernelParameters:
     def _invariances(self) -> dict[str, Any]:
         """Return the tags about units and origin of features, of a machine with free intercept."""
         approx = getattr(self, "approx", None)
-        if self.kernel not in FORMULAS or approx == "nystroem":  # which draws instances by digits
+        is_named = isinstance(self.kernel, str) and self.kernel in FORMULAS
+        if not is_named or approx == "nystroem":  # which draws instances by digits
             return {}
         by_difference = self.kernel in ("rbf", "laplacian") and approx != "fourier"
         return {
