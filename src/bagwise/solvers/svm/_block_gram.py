@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from bagwise._arrays import Floats, Integers
-from bagwise._threads import checkpoint, ordered_map
+from bagwise._threads import checkpoint, ordered_map, short_slices
 
 _TILE = 512
 _JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # relative to the largest diagonal entry
@@ -46,6 +46,18 @@ class BlockGram:
     def diagonal(self) -> Floats:
         """Return the squared norms of the rows."""
         return np.concatenate([self.head.diagonal(), self.fixed.diagonal()])
+
+    def times(self, coef: Floats) -> Floats:
+        """Return the matrix times a vector, summed in double precision."""
+        from bagwise.solvers.operators._gram_kernels import add_rows
+
+        head, below = np.split(coef, [len(self.head)])
+        fixed = head @ self.cross
+        rows = np.flatnonzero(below)
+        factor = below[rows]
+        for piece in short_slices(len(rows), 1e-9 * len(self), multiple=4):
+            add_rows(self.fixed, rows[piece], factor[piece], fixed)
+        return np.concatenate([self.head @ head + self.cross @ below, fixed])
 
     def dense(self) -> Floats:
         """Return the whole matrix."""

@@ -233,18 +233,8 @@ class _FiniteNewton:
             self.margin = self.sign * decision
 
     def times(self, z: Floats) -> Floats:
-        """Return ``Q z``, summed in double precision."""
-        from bagwise.solvers.operators._gram_kernels import add_rows
-
-        gram, (head, below) = self.gram, np.split(self.sign * z, [len(self.gram.head)])
-        fixed = head @ gram.cross
-        rows = np.flatnonzero(below)
-        factor = below[rows]
-        for piece in short_slices(len(rows), 1e-9 * self.n, multiple=4):
-            add_rows(gram.fixed, rows[piece], factor[piece], fixed)
-        margin = np.concatenate([gram.head @ head + gram.cross @ below, fixed])
-        margin *= self.sign
-        return margin
+        """Return ``Q z``."""
+        return self.sign * self.gram.times(self.sign * z)
 
     def value(self) -> float:
         """Return the objective at the point of the simplex."""
