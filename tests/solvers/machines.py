@@ -325,3 +325,36 @@ def cone(kind, *, as_operator=False, by_program=False):
          "radius": radius, "price": price},
         objective, dual, **settings,
     )  # fmt: skip
+
+
+def odm(kind, *, theta=0.2, nu=0.2):
+    A, sign, cost = rows(kind)
+    gram = A @ A.T
+    K = gram.astype(float)
+    low, high, used = 1.0 - theta, 1.0 + theta, cost > 0
+
+    def objective(result):
+        margin, size = sign * (K @ result.x), np.abs(K) @ np.abs(result.x)
+        below, above = np.maximum(low - margin, 0.0), np.maximum(margin - high, 0.0)
+        blur = cost * (below + nu * above) * size
+        loss = cost * (below**2 + nu * above**2)
+        return Value.of(0.5 * np.outer(result.x, result.x) * K, loss, blur, -blur)
+
+    def dual(result):
+        assert not result.x[~used].any()
+        alpha = (sign * result.x)[used]
+        up, down = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
+        return Value.of(
+            low * up, -high * down, -(up**2) / (4 * cost[used]), -(down**2) / (4 * nu * cost[used]),
+            -0.5 * np.outer(result.x, result.x) * K,
+        )  # fmt: skip
+
+    def criterion(result):
+        (value, size), (bound, other) = objective(result), dual(result)
+        return Value(value - bound, size + other).over(value)
+
+    return Problem(
+        "solve_odm", f"{kind}-{theta}-{nu}",
+        {"gram": gram, "sign": sign, "cost": cost, "theta": theta, "nu": nu},
+        objective, dual, criterion, exact={"tol": 1e-10},
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from solvers.machines import (
     grouped,
     linear_svm,
     nu_svm,
+    odm,
     one_norm,
     pass_svm,
     squared_hinge,
@@ -95,6 +96,7 @@ def table():
         out += [grouped(kind, "solve_grouped_svm_dual"), grouped(kind, "solve_grouped_svm")]
         out += [grouped(kind, "solve_grouped_svm_dual", masked=True)]
         out += [nu_svm(kind), one_norm(kind), qp(kind), cuts(kind, 1.0)]
+        out += [odm(kind), odm(kind, theta=0.6, nu=1.0)]
         out += [bag_mmc(kind, "solve_bag_mmc"), bag_mmc(kind, "solve_bag_mmc_by_cuts")]
         out += [lbfgs(kind), k_means(kind), assignments(kind), reduced(kind)]
         out += [mmc(kind, f"solve_mmc_by_{name}") for name in ("cuts", "cccp")]

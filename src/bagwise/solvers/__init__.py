@@ -49,6 +49,7 @@ from bagwise.solvers.svm._grouped_rows import solve_grouped_svm
 from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
 from bagwise.solvers.svm._multipliers import rescale_alpha
 from bagwise.solvers.svm._nu_svm import NuSVMInner, NuSVMResult, solve_nu_svm
+from bagwise.solvers.svm._odm import ODMInner, ODMResult, solve_odm
 from bagwise.solvers.svm._one_norm_svm import OneNormSVMResult, solve_one_norm_svm
 from bagwise.solvers.svm._pass_svm import PassSVMResult, solve_svm_by_passes
 from bagwise.solvers.svm._perturbation import instance_keys, perturbed, scaled_keys
@@ -89,6 +90,8 @@ __all__ = [
     "MeansSource",
     "NuSVMInner",
     "NuSVMResult",
+    "ODMInner",
+    "ODMResult",
     "OneNormSVMResult",
     "PassRows",
     "PassSVMResult",
@@ -133,6 +136,7 @@ __all__ = [
     "solve_mmc_by_cccp",
     "solve_mmc_by_cuts",
     "solve_nu_svm",
+    "solve_odm",
     "solve_one_norm_svm",
     "solve_qp",
     "solve_svm_by_passes",

@@ -1,8 +1,8 @@
 """Optimal margin distribution machines: margins within a band, by finite Newton steps.
 
 The loss of a margin is a square below the band, another one above it and 0 inside. It is
-continuously differentiable and piecewise quadratic: a Newton step is exact as soon as the rows below
-and above the band are the right ones (Mangasarian 2002).
+continuously differentiable and piecewise quadratic: a Newton step is exact as soon as the rows
+below and above the band are the right ones (Mangasarian 2002).
 """
 
 from dataclasses import dataclass, field
@@ -153,12 +153,12 @@ class ODMInner:
     def solve(self, gram: BlockGram, like: Any) -> ODMResult:
         """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
         newton = _FiniteNewton(gram, self.sign, self.cost, self.theta, self.nu)
-        return _solve(newton, like.x if isinstance(like, ODMResult) else None, self.tol, _MOST_STEPS)
+        return _solve(
+            newton, like.x if isinstance(like, ODMResult) else None, self.tol, _MOST_STEPS
+        )
 
 
-def _solve(
-    newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int
-) -> ODMResult:
+def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int) -> ODMResult:
     started = perf_counter()
     with single_blas_thread():
         newton.begin(x0)
