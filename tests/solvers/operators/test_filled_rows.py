@@ -33,7 +33,7 @@ def test_each_row_is_computed_once(dtype):
     assert source.asked == [[0, 3, 5], [7]]
 
 
-def test_a_small_part_of_a_row_is_computed_alone():
+def test_a_part_of_a_row_is_computed_alone():
     gram = _gram()
     source = BlockRows(gram)
     rows_of = FilledRows(source)

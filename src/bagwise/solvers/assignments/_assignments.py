@@ -22,7 +22,7 @@ from bagwise.solvers.assignments._mixture_weights import minimize_on_simplex
 from bagwise.solvers.svm._block_gram import BlockGram
 
 _DROP = 1e-8  # weight below which a column goes
-_NEW_COLUMNS = 3
+_NEW_COLUMNS = 10
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
 _MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
 _MASTER_STEPS = 50
@@ -152,7 +152,7 @@ def generate_assignments(
     -----
     A round chooses the weights of the columns by Newton steps over the simplex, then looks for
     assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at hand,
-    from the instances of largest value and from random starts, and adds the three best. Four times
+    from the instances of largest value and from random starts, and adds the ten best. Four times
     as many random starts confirm the last gap. If there are at most 4096 assignments all of them
     are looked at.
     """
