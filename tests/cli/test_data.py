@@ -95,7 +95,7 @@ def test_label_columns_and_positions(workshop):
 
 def test_bags_without_names(workshop, bagwise):
     Bags(np.arange(3.0)[:, None], [0, 1, 3], labels=["a", "b"]).write("n.bags")
-    assert bagwise("fit n.bags -m SIL -o n.model")[0] == 0
+    assert bagwise("fit n.bags -m SIL --positive b -o n.model")[0] == 0
     _, out, _ = bagwise("predict n.model n.bags")
     assert [line.split(",")[0] for line in out.splitlines()] == ["bag", "0", "1"]
 

@@ -241,7 +241,7 @@ def assert_certificate(told, text, result):
 def test_fit(run, workshop, model):
     bags = make_bags()
     bags.write("d.bags")
-    text, answer, _ = run(f"fit d.bags -m {model} -o m.model --seed {SEED}")
+    text, answer, _ = run(f"fit d.bags -m {model} --positive bee -o m.model --seed {SEED}")
     fitted = library.load("m.model")
     right = np.mean(fitted.predict(bags) == bags.labels)
     assert f"Accuracy on the bags it learned from: {right:.1%} (" in text
@@ -269,7 +269,10 @@ def test_fit(run, workshop, model):
 def test_fit_validated(run):
     bags = make_bags()
     bags.write("d.bags")
-    line = f"fit d.bags -m SIL -o m.model --cv 4 --grid C=0.01,1 --grid gamma=0.1,5 --seed {SEED}"
+    line = (
+        "fit d.bags -m SIL --positive bee -o m.model --cv 4 --grid C=0.01,1 --grid gamma=0.1,5 "
+        f"--seed {SEED}"
+    )
     text, answer, _ = run(line)
     folds = StratifiedKFold(4, shuffle=True, random_state=SEED)
     means = {

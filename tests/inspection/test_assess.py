@@ -31,6 +31,14 @@ def test_counts():
     assert card.interval == wilson_interval(2, 3)
 
 
+def test_key_instances_of_the_first_class():
+    is_key = [True, False, False, True, False]
+    card = assess(FirstFeature(), BAGS, [1, 1, 0], is_key=is_key, pos_label=0)
+    assert (card.n_found, card.n_key_bags) == (2, 2)  # those with the lowest scores
+    with pytest.raises(ValueError, match="one of the classes"):
+        assess(FirstFeature(), BAGS, [1, 1, 0], is_key=is_key, pos_label=7)
+
+
 def test_key_instance_of_a_bag_called_negative():
     card = assess(BothSides(), BAGS, [1, 1, 0], is_key=[False, True, False, False, True])
     assert BothSides().key_instances(BAGS).tolist() == [1, 0, 0]  # what decides for "negative"

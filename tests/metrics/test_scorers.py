@@ -212,7 +212,7 @@ def test_scorers_can_be_pickled_and_shown():
         copy = pickle.loads(pickle.dumps(SCORERS[name]))
         assert copy(model, bags, y) == SCORERS[name](model, bags, y)
     shown = repr(make_instance_scorer("instance_auc", positive=3))
-    assert shown == "make_instance_scorer('instance_auc', positive=3, unknown=-1)"
+    assert shown == "make_instance_scorer('instance_auc', positive=3, unknown=-1, pos_label=None)"
 
 
 def test_bad_input():
@@ -230,3 +230,26 @@ def test_bad_input():
     model = FirstFeatures((0, 1, 2)).fit(bags, y)
     with pytest.raises(ValueError, match=r"among \[0, 1, 2\]. Got 5"):
         scorer(model, binary_bags(KEYS + 4)[0], y)
+
+
+@pytest.mark.parametrize("metric", INSTANCE_METRICS)
+def test_positive_class_that_sorts_first(metric):
+    """Bags called "active" and "inactive" are scored as bags called 1 and 0."""
+    rng = np.random.default_rng(4)
+    y, offsets = np.arange(20) % 2, np.arange(0, 81, 4)
+    flags = np.zeros(80, dtype=int)
+    flags[offsets[:-1][y == 1] + rng.integers(4, size=10)] = 1
+    rows = rng.normal(size=(80, 2)) + 1.5 * flags[:, None]
+    names = np.array(["inactive", "active"])
+    coded = Bags(rows, offsets, instance_labels=flags)
+    named = Bags(rows, offsets, instance_labels=names[flags])
+    turned = Bags(-rows, offsets, instance_labels=names[flags])
+    expected = SCORERS[metric](SIL().fit(coded, y), coded, y)
+    assert 0 < expected < 1
+    model = SIL(pos_label="active").fit(named, names[y])
+    assert SCORERS[metric](model, named, names[y]) == expected
+    # A classifier without a positive class, whose scores are of the second one.
+    plain = FirstFeatures().fit(coded, y)
+    judge = FirstFeatures(("active", "inactive")).fit(turned, names[y])
+    scorer = make_instance_scorer(metric, pos_label="active")
+    assert scorer(judge, turned, names[y]) == SCORERS[metric](plain, coded, y)

@@ -1,6 +1,6 @@
 """The estimator contract: input, labels, one-vs-rest, certificates, tags."""
 
-from bagwise.base._asymmetric import AsymmetricClassifier, is_conventional, place_of
+from bagwise.base._asymmetric import AsymmetricClassifier, is_conventional, positive_place
 from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
@@ -65,7 +65,7 @@ __all__ = [
     "last_step",
     "make_features",
     "one_vs_rest",
-    "place_of",
+    "positive_place",
     "problem_key",
     "remember_bags",
     "remembered_bags",

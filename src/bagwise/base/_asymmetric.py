@@ -62,8 +62,24 @@ class AsymmetricClassifier(BagClassifier):
     @property
     def _side(self) -> float:
         """-1.0 if the positive class is the first of two, so that it has negative scores."""
-        positive = getattr(self, "pos_label_", None)  # files of earlier releases have none
-        return -1.0 if positive is not None and positive == self.classes_[0] else 1.0
+        return 1.0 if positive_place(self) else -1.0
+
+
+def positive_place(classifier: Any, pos_label: Any = None) -> int:
+    """Return which of its two classes a fitted classifier, or its user, holds to be positive.
+
+    Parameters
+    ----------
+    classifier : object
+        A fitted classifier.
+    pos_label : label or None
+        The positive class; None: the ``pos_label_`` of the classifier, else the second class.
+    """
+    if pos_label is None:
+        pos_label = getattr(classifier, "pos_label_", None)
+    if pos_label is None:  # it treats both alike, or comes from a file of an earlier release
+        return 1
+    return place_of(pos_label, classifier.classes_, type(classifier).__name__)
 
 
 def is_conventional(classes: NDArray[Any]) -> bool:

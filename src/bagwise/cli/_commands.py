@@ -21,6 +21,7 @@ from bagwise.cli._options import (
     NoColor,
     Overwrite,
     Param,
+    Positive,
     Quiet,
     Read,
     Scale,
@@ -153,6 +154,7 @@ def fit(
             help="Choose a parameter by cross-validation. May be repeated.",
         ),
     ] = None,
+    positive: Positive = None,
     scale: Scale = True,
     cv: Annotated[
         int | None,
@@ -190,7 +192,8 @@ def fit(
     """Learn from labelled bags and save the model.
 
     Features are scaled before, which the model keeps; --no-scale leaves them as they are.
-    Clusterers need no labels.
+    Clusterers need no labels. Most methods with key instances do not treat two labels alike, and
+    ask for --positive unless the labels are 0 and 1, -1 and 1 or truth values.
     """
     from bagwise.cli._fit import run_fit
 
@@ -201,6 +204,7 @@ def fit(
         output,
         params=param,
         grid=grid,
+        positive=positive,
         scale=scale,
         folds=cv,
         scoring=scoring,

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._complete import DIGITS, set_names
+from bagwise.cli._models import same_label
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, did_you_mean, parse_settings, printable
 
@@ -164,6 +165,14 @@ class LoadedData:
         """Return the name of an instance, if it has one."""
         names, offsets = self._instances
         return None if names is None else str(names[offsets[bag] + place])
+
+    def with_positive(self, label: Any) -> "LoadedData":
+        """Return the data with the instances of this label as key instances, where labels tell."""
+        import numpy as np
+
+        if label is None or not np.array_equal(self.is_key, _true_keys(self.bags)):
+            return self  # it is known otherwise, as for the digits
+        return replace(self, is_key=_true_keys(self.bags, label))
 
     def need_labels(self, why: str) -> "NDArray[Any]":
         """Return the labels, or say that there are none."""
@@ -383,8 +392,11 @@ def _check_names(settings: Mapping[str, Any], known: Sequence[str], whose: str) 
             raise CommandError(msg, code="usage", where="--read")
 
 
-def _true_keys(bags: "Bags") -> "NDArray[Any] | None":
-    """Return which instances have the label of the second of two classes, if that is known."""
+def _true_keys(bags: "Bags", positive: Any = None) -> "NDArray[Any] | None":
+    """Return which instances have the label of the positive class, if that is known.
+
+    It is the second of two classes if nothing else is said.
+    """
     import numpy as np
 
     y, marks = bags.labels, bags.instance_labels
@@ -393,6 +405,8 @@ def _true_keys(bags: "Bags") -> "NDArray[Any] | None":
     classes = np.unique(y)
     if len(classes) != 2 or (classes.dtype.kind in "US") != (marks.dtype.kind in "US"):
         return None
+    if positive is not None and same_label(classes[0].item(), positive):
+        classes = classes[::-1]
     found = marks == classes[1]
     return found if found.any() else None
 

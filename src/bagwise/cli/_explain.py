@@ -3,9 +3,10 @@
 The object that ``--json`` prints::
 
     {"schema": 1, "command": "explain", "model": {"name": str, "path": str}, "data": DATA,
+     "positive": label of the positive class, or null if there is none,
      "accuracy": or null, "metric": or null, "learned_from": or null, as for ``predict``,
      "key_success": share of the bags with a true key instance in which one is found (with two
-                    classes: has the highest score for the second), or null,
+                    classes: has the highest score for the positive one), or null,
      "bags": [{"bag": str, "predicted": label, "score": of the bag,
                "key": INSTANCE, "next": [INSTANCE, ...]}],
      "report": {"path": str, "bytes": int} or null}
@@ -85,7 +86,7 @@ def run_explain(
         msg = f"{path} holds a {model.name}, which is a clusterer: reports are about classifiers."
         raise CommandError(msg, code="model", where="--report")
     request = model.request(request)
-    data = load_data(output, request)
+    data = load_data(output, request).with_positive(model.pos_label_)
     check_width(model, data.bags, request.data)
     with bad_input(code="data", where=request.data), output.busy("Explaining"):
         predicted, scores = model.predict(data.bags), model.decision_function(data.bags)
@@ -98,6 +99,8 @@ def run_explain(
         stories = list(_stories(model, data, predicted, scores, keys, inside, labels, top))
     metric, value = quality(model, data, predicted, scores)
     found = _key_success(model, data)
+    if model.pos_label_ is not None:
+        output.note(f"Positive label: {printable(data.label_text(model.pos_label_))}")
     n_seen = tell_quality(output, model, data, metric, value)
     if found is not None:
         output.note(f"Key instance found in {found[0]:,} of the {found[1]:,} bags that hold one")
@@ -111,6 +114,7 @@ def run_explain(
             "command": "explain",
             "model": {"name": model.name, "path": str(path)},
             "data": data.as_json(),
+            "positive": json_value(model.pos_label_),
             "accuracy": value,
             "metric": metric,
             "learned_from": n_seen,

@@ -4,7 +4,9 @@ The object that ``--json`` prints::
 
     {"schema": 1, "command": "fit", "seed": int,
      "data": DATA,
-     "model": {"name": str, "parameters": {...} as given or chosen, "scaled": bool, "imputed": bool,
+     "model": {"name": str, "parameters": {...} as given or chosen,
+               "positive": label of the positive class, or null if there is none,
+               "scaled": bool, "imputed": bool,
                "path": str, "bytes": int, or null both if it was not to be saved},
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
@@ -50,7 +52,8 @@ from bagwise.cli._models import (
     scaling_text,
 )
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
-from bagwise.cli._words import count, parse_grid, parse_settings
+from bagwise.cli._positive import positive_label, told_positive
+from bagwise.cli._words import count, parse_grid, parse_settings, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +69,7 @@ def run_fit(
     *,
     params: Sequence[str] | None = None,
     grid: Sequence[str] | None = None,
+    positive: str | None = None,
     scale: bool = True,
     folds: int | None = None,
     scoring: str | None = None,
@@ -87,6 +91,8 @@ def run_fit(
         File for the model; None, with ``folds`` only: estimate, and save nothing.
     params, grid : sequence of str
         Settings ``key=value``, and values to choose from, ``key=value,value``.
+    positive : str or None
+        The positive one of two labels.
     scale : bool
         Whether to scale the instances first.
     folds : int or None
@@ -116,11 +122,13 @@ def run_fit(
         raise CommandError(msg, code="usage", where="--cv" if folds else "--grid")
     data = load_data(output, request)
     y = data.need_labels(f"{cls.__name__} learns from labels") if learns_from_labels else None
+    model_alone = make_model(cls, given, seed, "--param")
+    names = [*given, *choices]
+    model_alone.set_params(**positive_label(output, model_alone, y, positive, names))
     if scale:
         output.note(scaling_text(data.bags))
     started = time.perf_counter()
     impute = request.missing == "impute"
-    model_alone = make_model(cls, given, seed, "--param")
     estimator = prepared(model_alone, data.bags, scale=scale, impute=impute)
     prefix = "" if estimator is model_alone else f"{MODEL_STEP}__"
     validation = search = None
@@ -136,6 +144,7 @@ def run_fit(
                 estimator.set_params(**best)
                 chosen = {name.removeprefix(prefix): value for name, value in best.items()}
         fitted = None if path is None else _fit_and_save(output, estimator, data.bags, y, path)
+    pos_label = told_positive(model_alone, y)
     answer = {
         "command": "fit",
         "seed": seed,
@@ -143,6 +152,7 @@ def run_fit(
         "model": {
             "name": cls.__name__,
             "parameters": json_value({**given, **chosen}),
+            "positive": json_value(pos_label),
             "scaled": scale,
             "imputed": impute,
             "path": None if path is None else str(path),
@@ -162,6 +172,8 @@ def run_fit(
         "seconds": round(time.perf_counter() - started, 3),
     }
     lines = [f"{_name_text(cls.__name__, {**given, **chosen})} on {data.summary()}"]
+    if pos_label is not None:
+        lines.append(f"Positive label: {printable(data.label_text(pos_label))}")
     if search is not None:
         lines.append(
             f"Chosen: {_settings_text(chosen)}, with {search.mean_text} {search.metric} the "

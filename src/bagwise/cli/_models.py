@@ -178,6 +178,8 @@ class FittedModel:
             return np.arange(self.last._n_features_out)
         if name == "multilabel_" and self.is_clusterer:
             return False
+        if name == "pos_label_":
+            return getattr(self.last, name, None)
         if name in ("classes_", "multilabel_", "result_"):
             return getattr(self.last, name)
         if name in ("steps", "_bag_digests"):
@@ -250,6 +252,11 @@ class FittedModel:
         if self._seen is None or self._seen[0] is not bags:
             self._seen = (bags, self._front.transform(bags))
         return self._seen[1]
+
+
+def same_label(label: Any, other: Any) -> bool:
+    """Tell whether two labels mean the same, where one may be text and the other a number."""
+    return _meaning(label) == _meaning(other)
 
 
 def _is_text(labels: list[Any]) -> bool:

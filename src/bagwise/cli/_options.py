@@ -101,6 +101,14 @@ Param = Annotated[
         "--param", "-p", metavar="KEY=VALUE", help="A parameter of the method. May be repeated."
     ),
 ]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="LABEL",
+        help="Which of two labels a bag has because of a few of its instances, such as 'active'.",
+    ),
+]
 Scale = Annotated[
     bool,
     typer.Option("--scale/--no-scale", help="Scale every feature to mean 0 and variance 1 before."),

@@ -8,6 +8,7 @@ import numpy as np
 
 from bagwise._arrays import Booleans, Integers
 from bagwise.bags import Bags, segment_argmax
+from bagwise.base import positive_place
 from bagwise.inspection._learned_from import learned_from
 from bagwise.metrics import key_instance_success_rate
 from bagwise.solvers import Certificate
@@ -114,6 +115,7 @@ def assess(
     parameters: str = "",
     fit_seconds: float | None = None,
     cv_accuracy: float | None = None,
+    pos_label: Any = None,
 ) -> MethodCard:
     """Measure a fitted classifier on bags.
 
@@ -132,12 +134,16 @@ def assess(
         Default: the name of the class.
     parameters, fit_seconds, cv_accuracy
         Kept as they are; see `MethodCard`.
+    pos_label : label, optional
+        The positive one of two classes, to which the key instances belong. Default: that of the
+        classifier, or the second class if it has none.
     """
     right = estimator.predict(bags) == np.asarray(y)
     seen = learned_from(estimator, bags)
     found = n_key_bags = None
     if is_key is not None and key_places(estimator, bags) is not None:
-        found, n_key_bags = count_found(estimator, bags, check_is_key(is_key, bags))
+        truth = check_is_key(is_key, bags)
+        found, n_key_bags = count_found(estimator, bags, truth, pos_label)
     return MethodCard(
         name=type(estimator).__name__ if name is None else name,
         n_right=int(right.sum()),
@@ -171,11 +177,13 @@ def key_places(estimator: Any, bags: Bags) -> Integers | None:
     return places
 
 
-def count_found(estimator: Any, bags: Bags, is_key: Booleans) -> tuple[int, int]:
+def count_found(
+    estimator: Any, bags: Bags, is_key: Booleans, pos_label: Any = None
+) -> tuple[int, int]:
     """Return in how many bags a true key instance is found, and how many bags hold one.
 
-    With two classes it is found if it has the highest score for the second one, whatever label the
-    bag got: the success rate of `bagwise.metrics`. With more, if it decides for the class
+    With two classes it is found if it has the highest score for the positive one, whatever label
+    the bag got: the success rate of `bagwise.metrics`. With more, if it decides for the class
     predicted.
 
     Parameters
@@ -186,6 +194,8 @@ def count_found(estimator: Any, bags: Bags, is_key: Booleans) -> tuple[int, int]
         The bags.
     is_key : ndarray of bool of shape (n_instances,)
         Which instances are true key instances.
+    pos_label : label, optional
+        See `assess`.
 
     Returns
     -------
@@ -193,7 +203,8 @@ def count_found(estimator: Any, bags: Bags, is_key: Booleans) -> tuple[int, int]
         The two counts.
     """
     if len(estimator.classes_) == 2:
-        scores = np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)
+        side = 1.0 if positive_place(estimator, pos_label) else -1.0
+        scores = side * np.asarray(estimator.instance_decision_function(bags), dtype=np.float64)
         places = segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
     else:
         places = estimator.key_instances(bags)

@@ -41,6 +41,7 @@ def report(
     facts: Mapping[str, str] | None = None,
     max_bags: int = 400,
     max_bytes: int = MAX_BYTES,
+    pos_label: Any = None,
 ) -> str:
     """Return a self-contained HTML page on what a fitted classifier does with bags.
 
@@ -91,6 +92,9 @@ def report(
         Most bags to show; the numbers and distributions are always of all.
     max_bytes : int
         Largest page. Fewer bags are shown to keep it.
+    pos_label : label, optional
+        The positive one of two classes, to which the key instances belong. Default: that of the
+        classifier, or the second class if it has none.
 
     Examples
     --------
@@ -106,23 +110,25 @@ def report(
     if len(bags) == 0 or max_bags < 1:
         msg = f"A report needs bags to show. Got {len(bags)} bags and max_bags={max_bags}."
         raise ValueError(msg)
-    verdicts = judge(estimator, bags, y, label_names)
+    verdicts = judge(estimator, bags, y, label_names, pos_label)
     truth = None if is_key is None else check_is_key(is_key, bags)
     name = type(estimator).__name__ if name is None else name
     certificates = [(card.name, card.certificate) for card in cards]
     if verdicts.is_judged:
         own = next((card for card in cards if card.name == name), None)
         if own is None:
-            own = assess(estimator, bags, y, is_key=truth, name=name)
+            own = assess(estimator, bags, y, is_key=truth, name=name, pos_label=pos_label)
             cards = [own, *cards]
         sections = judged_sections(own, cards, verdicts, task, bags_name)
     else:
         found = None
         if truth is not None and verdicts.keys is not None and not verdicts.has_lists:
-            found = count_found(estimator, bags, truth)
+            found = count_found(estimator, bags, truth, pos_label)
         sections = open_sections(name, verdicts, found, task, bags_name)
     if name not in dict(certificates):
         certificates.insert(0, (name, getattr(estimator, "result_", None)))
+    if verdicts.positive is not None:
+        facts = {**(facts or {}), "Positive class": verdicts.label_names[verdicts.positive]}
     known = {
         **(facts or {}),
         "Data (SHA-256)": data_digest(bags, y),

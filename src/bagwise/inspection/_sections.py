@@ -312,10 +312,13 @@ def _open_charts(verdicts: Verdicts) -> str:
 
 
 def _binary_caption(verdicts: Verdicts) -> str:
-    return (
+    text = (
         "Bags right of the threshold are labelled "
         f"“{escape(verdicts.label_names[1])}”. Choose a bar to see its bags."
     )
+    if verdicts.positive is not None:
+        text += f" The positive class is “{escape(verdicts.label_names[verdicts.positive])}”."
+    return text
 
 
 def _figures(figures: Sequence[tuple[str, str, str]]) -> str:
@@ -328,7 +331,7 @@ def _figures(figures: Sequence[tuple[str, str, str]]) -> str:
 def _found_rule(verdicts: Verdicts) -> str:
     which = "decides for the label that the method gave"
     if verdicts.is_binary:
-        name = escape(verdicts.label_names[1])
+        name = escape(verdicts.label_names[1 if verdicts.positive is None else verdicts.positive])
         which = f"scores highest for “{name}”, whatever label the bag got,"
     return (
         f"among the bags that hold a true key instance, how often the instance that {which} is one."

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.bags import Bags
+from bagwise.base import positive_place
 from bagwise.inspection._assess import key_places
 from bagwise.inspection._learned_from import learned_from
 from bagwise.metrics import average_precision
@@ -43,6 +44,9 @@ class Verdicts:
         With label lists that are known, how well the labels are ranked.
     n_seen : int
         How many of the bags the method learned from, as far as it can tell.
+    positive : int or None
+        With two classes, the code of the positive one; None if the method treats both alike and
+        nothing was said.
     """
 
     label_names: tuple[str, ...]
@@ -55,6 +59,7 @@ class Verdicts:
     top: Integers | None = None
     average_precision: float | None = None
     n_seen: int = 0
+    positive: int | None = None
 
     @property
     def has_lists(self) -> bool:
@@ -93,7 +98,11 @@ class Verdicts:
 
 
 def judge(
-    estimator: Any, bags: Bags, y: Any = None, label_names: Sequence[str] | None = None
+    estimator: Any,
+    bags: Bags,
+    y: Any = None,
+    label_names: Sequence[str] | None = None,
+    pos_label: Any = None,
 ) -> Verdicts:
     """Let a fitted classifier judge bags.
 
@@ -107,6 +116,8 @@ def judge(
         Their labels, if known; for label lists an indicator matrix.
     label_names : sequence of str, optional
         Names of ``estimator.classes_``, in that order.
+    pos_label : label, optional
+        The positive one of two classes, if the estimator does not know.
     """
     classes = np.asarray(estimator.classes_)
     names = tuple(map(str, classes)) if label_names is None else tuple(map(str, label_names))
@@ -141,7 +152,9 @@ def judge(
         predicted = (outputs > 0).astype(np.int64)
         side = predicted if truth is None else truth
         margins = outputs * np.where(side == 1, 1.0, -1.0)
-        return Verdicts(names, truth, predicted, outputs, margins, keys, inside)
+        is_told = pos_label is not None or getattr(estimator, "pos_label_", None) is not None
+        positive = positive_place(estimator, pos_label) if is_told else None
+        return Verdicts(names, truth, predicted, outputs, margins, keys, inside, positive=positive)
     predicted = outputs.argmax(axis=1)
     if inside is not None:
         inside = _of_column(inside, np.repeat(predicted, bags.sizes))

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from bagwise._arrays import Booleans
 from bagwise.bags import Bags, segment_argmax
+from bagwise.base import positive_place
 from bagwise.metrics._clustering import clustering_accuracy, normalized_mutual_information
 from bagwise.metrics._instances import (
     instance_auc,
@@ -27,8 +28,9 @@ class InstanceScorer:
     Made by `make_instance_scorer`.
     """
 
-    def __init__(self, metric: str, positive: Any, unknown: Any) -> None:
+    def __init__(self, metric: str, positive: Any, unknown: Any, pos_label: Any) -> None:
         self.metric, self.positive, self.unknown = metric, positive, unknown
+        self.pos_label = pos_label
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the score of a fitted estimator.
@@ -55,15 +57,17 @@ class InstanceScorer:
     def __repr__(self) -> str:
         return (
             f"make_instance_scorer({self.metric!r}, positive={self.positive!r}, "
-            f"unknown={self.unknown!r})"
+            f"unknown={self.unknown!r}, pos_label={self.pos_label!r})"
         )
 
 
-def make_instance_scorer(metric: str, *, positive: Any = None, unknown: Any = -1) -> InstanceScorer:
+def make_instance_scorer(
+    metric: str, *, positive: Any = None, unknown: Any = -1, pos_label: Any = None
+) -> InstanceScorer:
     """Make a scorer of what an estimator says of instances; the truth is ``X.instance_labels``.
 
-    With two classes only the second one, the positive, is scored; otherwise every class or label,
-    and the result is the mean over them (for the success rate, over bags and their labels).
+    With two classes only the positive one is scored; otherwise every class or label, and the
+    result is the mean over them (for the success rate, over bags and their labels).
 
     Parameters
     ----------
@@ -71,12 +75,15 @@ def make_instance_scorer(metric: str, *, positive: Any = None, unknown: Any = -1
         Which function of `bagwise.metrics`. The success rate looks, in each bag of a class, at the
         instance with the highest score for that class, whatever is predicted for the bag.
     positive : object, optional
-        With two classes, the instance label that means positive. By default it is the second
+        With two classes, the instance label that means positive. By default it is the positive
         class, or 1 if all instance labels are 0 or 1. More classes: instance labels must be
         classes; label lists: numbers of columns.
     unknown : object
         The instance label that means that nothing is known; such instances are left out. Not used
         if it is a class, or None. Give None where -1 means "none of the labels".
+    pos_label : label, optional
+        The positive one of two classes of bags. By default it is the ``pos_label_`` of the
+        classifier, or the second class if it has none.
 
     Returns
     -------
@@ -99,7 +106,7 @@ def make_instance_scorer(metric: str, *, positive: Any = None, unknown: Any = -1
     if metric not in _METRICS:
         msg = f"metric must be one of {sorted(_METRICS)}. Got {metric!r}."
         raise ValueError(msg)
-    return InstanceScorer(metric, positive, unknown)
+    return InstanceScorer(metric, positive, unknown, pos_label)
 
 
 class _InstanceTruth:
@@ -110,20 +117,21 @@ class _InstanceTruth:
         target = np.asarray(y)
         self.bags, self.classes = bags, classes
         self.is_multilabel = target.ndim == 2
-        self.is_binary = not self.is_multilabel and len(classes) == 2
         self.known = np.ones(len(labels), dtype=bool)
         if scorer.unknown is not None and scorer.unknown not in classes.tolist():
             self.known = labels != scorer.unknown
         foreign = self.known & ~np.isin(labels, classes)
-        if self.is_binary:
-            positive = scorer.positive
+        self.place = None
+        if not self.is_multilabel and len(classes) == 2:
+            self.place = positive_place(classifier, scorer.pos_label)
+            positive, positive_class = scorer.positive, classes[self.place]
             if positive is None:
                 flagged = np.isin(labels[self.known], (0, 1)).all()
                 if foreign.any() and not flagged:
                     _refuse(scorer, "among the classes, or 0 and 1, or positive=", labels[foreign])
-                positive = 1 if foreign.any() else classes[1]
+                positive = 1 if foreign.any() else positive_class
             self.flags = (labels == positive)[:, None]
-            self.of_bags = (target == classes[1])[:, None]
+            self.of_bags = (target == positive_class)[:, None]
             return
         if self.is_multilabel and scorer.unknown is None:
             foreign &= labels != -1
@@ -136,7 +144,13 @@ class _InstanceTruth:
         """Return what ``instance_predict`` says, in the columns of the truth."""
         if self.is_multilabel:
             return predicted > 0
-        return predicted[:, None] == (self.classes[1:] if self.is_binary else self.classes)
+        scored = self.classes if self.place is None else self.classes[[self.place]]
+        return predicted[:, None] == scored
+
+    def scores(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """Return what ``instance_decision_function`` says, in the columns of the truth."""
+        columns = scores.reshape(len(scores), -1)
+        return -columns if self.place == 0 else columns
 
 
 def _refuse(scorer: InstanceScorer, needed: str, foreign: NDArray[Any]) -> None:
@@ -157,20 +171,14 @@ def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
             return estimator, X
 
 
-def _columns(scores: NDArray[Any]) -> NDArray[Any]:
-    return scores.reshape(len(scores), -1)
-
-
 def _key_instances_found(truth: _InstanceTruth, classifier: Any, seen: Any) -> float:
     # Not `key_instances`, which points at what decides for the *predicted* class: the question
     # is where the positive class is, whatever the prediction.
-    bags, scores = truth.bags, _columns(classifier.instance_decision_function(seen))
+    bags, scores = truth.bags, truth.scores(classifier.instance_decision_function(seen))
     places = segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
     flags = truth.flags & truth.known[:, None]
     present = np.logical_or.reduceat(flags, bags.offsets[:-1], axis=0)
-    return key_instance_success_rate(
-        flags, _columns(places), bags.offsets, relevant=present & truth.of_bags
-    )
+    return key_instance_success_rate(flags, places, bags.offsets, relevant=present & truth.of_bags)
 
 
 def _precision(truth: _InstanceTruth, classifier: Any, seen: Any) -> float:
@@ -184,7 +192,7 @@ def _recall(truth: _InstanceTruth, classifier: Any, seen: Any) -> float:
 
 
 def _auc(truth: _InstanceTruth, classifier: Any, seen: Any) -> float:
-    scores = _columns(classifier.instance_decision_function(seen))
+    scores = truth.scores(classifier.instance_decision_function(seen))
     return instance_auc(truth.flags, scores, known=truth.known)
 
 
