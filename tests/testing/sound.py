@@ -6,14 +6,21 @@ import numpy as np
 
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax, segment_max, segment_mean
-from bagwise.base import BagClassifier, BagClusterer, BagTags, one_vs_rest, used_first
+from bagwise.base import (
+    AsymmetricClassifier,
+    BagClassifier,
+    BagClusterer,
+    BagTags,
+    one_vs_rest,
+    used_first,
+)
 from bagwise.kernels import InstanceMetric, hausdorff
 from bagwise.solvers import Certificate, Status
 
 _EUCLIDEAN = InstanceMetric("euclidean")
 
 
-class NearestMean(BagClassifier):
+class NearestMean(AsymmetricClassifier):
     """Linear score between the mean instances of two sides, with the log odds as intercept."""
 
     _parameter_constraints = {  # noqa: RUF012
@@ -21,11 +28,13 @@ class NearestMean(BagClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
+        **AsymmetricClassifier._parameter_constraints,
     }
 
-    def __init__(self, rule="mean", *, class_weight=None, max_iter=10, n_jobs=None):
+    def __init__(self, rule="mean", *, class_weight=None, pos_label=None, max_iter=10, n_jobs=None):
         self.rule = rule
         self.class_weight = class_weight
+        self.pos_label = pos_label
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
@@ -35,8 +44,8 @@ class NearestMean(BagClassifier):
 
         solved = one_vs_rest(solve, target.n_outputs, self.n_jobs)
         return {
-            "coef_": np.array([coef for coef, _ in solved]),
-            "intercept_": np.array([intercept for _, intercept in solved]),
+            "coef_": target.side * np.array([coef for coef, _ in solved]),
+            "intercept_": target.side * np.array([intercept for _, intercept in solved]),
             "result_": self._certificate(sum(np.sum(coef**2) for coef, _ in solved)),
         }
 
@@ -64,10 +73,11 @@ class NearestMean(BagClassifier):
 
     def _bag_outputs(self, bags):
         reduce = segment_max if self.rule == "max" else segment_mean
-        return reduce(self._instance_outputs(bags), bags.offsets[:-1], bags.offsets[1:])
+        scores = self._side * self._instance_outputs(bags)
+        return self._side * reduce(scores, bags.offsets[:-1], bags.offsets[1:])
 
     def __bagwise_tags__(self):
-        return BagTags(max_rule=self.rule == "max")
+        return BagTags(max_rule=self.rule == "max", asymmetric=self.rule == "max")
 
 
 class BagsOnly(NearestMean):

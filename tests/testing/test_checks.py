@@ -20,13 +20,14 @@ from bagwise.testing import (
     parametrize_with_bag_checks,
     yield_bag_checks,
 )
-from testing import broken, broken_clusterers
+from testing import broken, broken_clusterers, broken_positive
 from testing.sound import BagClustersOnly, BagsOnly, MeanClusters, NearestMean, UnitFree
 
 EVERY_CHECK = {check.__name__: check for _, checks in _battery._BATTERY for check in checks}
+TABLES = [broken.BROKEN, broken_clusterers.BROKEN, broken_positive.BROKEN]
 BROKEN = {
-    name: [*broken.BROKEN.get(name, ()), *broken_clusterers.BROKEN.get(name, ())]
-    for name in broken.BROKEN | broken_clusterers.BROKEN
+    name: [entry for table in TABLES for entry in table.get(name, ())]
+    for name in dict.fromkeys(name for table in TABLES for name in table)
 }
 SOUND = [
     NearestMean(),
@@ -90,13 +91,13 @@ def test_every_check_is_in_the_battery():
         if name.startswith("check_") and inspect.isfunction(value)
         if value.__module__ == module.__name__
     }
-    assert len(modules) == 11
+    assert len(modules) == 12
     assert written == EVERY_CHECK.keys()
     assert all(check.__doc__ for check in EVERY_CHECK.values())
 
 
 def test_number_of_checks():
-    assert len(EVERY_CHECK) == 96
+    assert len(EVERY_CHECK) == 101
 
 
 def test_check_bag_estimator_returns_outcomes():
@@ -156,7 +157,7 @@ def test_variants_get_the_checks_that_parameters_can_change():
     assert whole == set(dict(yield_bag_checks(NearestMean())))
     of_the_class = {check.__name__ for check in _battery._OF_THE_CLASS}
     assert of_the_class <= EVERY_CHECK.keys()
-    assert len(of_the_class) == 41
+    assert len(of_the_class) == 44
     assert part == whole - of_the_class | {"check_max_rule"}
     assert part >= {"check_learns", "check_ties", "check_float32", "check_certificate"}
 

@@ -13,6 +13,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_sample_weight
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
+from bagwise.base._constant import warn_if_constant
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._target import Target, class_weighted, encode_target
 
@@ -79,6 +80,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             bags, weight = bags[weight > 0], weight[weight > 0]
         task = bags, target, class_weighted(self, target, weight), weight
         return task, {"classes_": target.classes, "multilabel_": target.is_multilabel}
+
+    def _review(self, bags: Bags, target: Target, *weights: Any) -> None:
+        warn_if_constant(self, bags, target)
 
     @abstractmethod
     def _learn(

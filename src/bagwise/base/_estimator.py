@@ -56,9 +56,13 @@ class BagEstimator(BaseEstimator):
             learned["result_"] = replace(ended, solve_time=perf_counter() - started)
             for name, value in learned.items():
                 setattr(self, name, value)
-            # Inside the block: where warnings are errors, this one is a failed fit like any other.
+            # Inside the block: where warnings are errors, these are failed fits like any other.
             warn_unless_converged(self, learned["result_"], self._convergence_advice)
+            self._review(*task)
         return self
+
+    def _review(self, *task: Any) -> None:
+        """Warn if what was learned is of no use; takes what `_learn` does."""
 
     @abstractmethod
     def _encode(

@@ -139,6 +139,8 @@ class LoadedData:
         What the reader found out by itself.
     is_set : bool
         Whether it is a set of the registry.
+    labels_tell_keys : bool
+        Whether true key instances are known from the labels of instances.
     """
 
     name: str
@@ -150,6 +152,7 @@ class LoadedData:
     description: str = ""
     guessed: Mapping[str, str] = field(default_factory=dict)
     is_set: bool = False
+    labels_tell_keys: bool = True
 
     @cached_property
     def bag_names(self) -> list[str]:
@@ -168,10 +171,8 @@ class LoadedData:
 
     def with_positive(self, label: Any) -> "LoadedData":
         """Return the data with the instances of this label as key instances, where labels tell."""
-        import numpy as np
-
-        if label is None or not np.array_equal(self.is_key, _true_keys(self.bags)):
-            return self  # it is known otherwise, as for the digits
+        if label is None or not self.labels_tell_keys:
+            return self
         return replace(self, is_key=_true_keys(self.bags, label))
 
     def need_labels(self, why: str) -> "NDArray[Any]":
@@ -357,6 +358,7 @@ def _load_digits(request: DataRequest, *, lists: bool) -> LoadedData:
         None if data.target is None else data.instance_y == data.target,
         lambda pixels, row: 1 - pixels.reshape(8, 8) / 16,
         data.description,
+        labels_tell_keys=False,
     )
 
 

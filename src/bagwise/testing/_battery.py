@@ -19,6 +19,7 @@ from bagwise.testing import (
     _checks_invariance,
     _checks_labels,
     _checks_order,
+    _checks_positive,
     _checks_weights,
 )
 from bagwise.testing._models import bag_tags, is_bag_classifier, is_bag_clusterer, is_own, takes
@@ -44,6 +45,10 @@ def _takes_weights(estimator: Any) -> bool:
 
 def _takes_class_weights(estimator: Any) -> bool:
     return _takes_weights(estimator) and takes(estimator, "class_weight")
+
+
+def _is_asymmetric(estimator: Any) -> bool:
+    return is_bag_classifier(estimator) and bag_tags(estimator).asymmetric
 
 
 def _takes_jobs(estimator: Any) -> bool:
@@ -180,9 +185,19 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
             _checks_labels.check_one_class_refused,
             _checks_labels.check_continuous_labels_refused,
             _checks_labels.check_class_with_one_bag,
+            _checks_positive.check_asymmetry,
+            _checks_positive.check_constant_model_warns,
             _checks_ecosystem.check_cross_validation,
             _checks_ecosystem.check_grid_search,
             _checks_ecosystem.check_calibration,
+        ),
+    ),
+    (
+        _is_asymmetric,
+        (
+            _checks_positive.check_positive_class,
+            _checks_positive.check_pos_label_refused,
+            _checks_positive.check_guessed_class_warns,
         ),
     ),
     (
@@ -275,6 +290,9 @@ _OF_THE_CLASS: frozenset[Check] = frozenset(
         _checks_labels.check_unseen_label_in_score,
         _checks_labels.check_one_class_refused,
         _checks_labels.check_continuous_labels_refused,
+        _checks_positive.check_pos_label_refused,
+        _checks_positive.check_guessed_class_warns,
+        _checks_positive.check_constant_model_warns,
         _checks_ecosystem.check_train_test_split,
         _checks_ecosystem.check_cross_validation,
         _checks_ecosystem.check_grid_search,

@@ -1,5 +1,6 @@
 """Fitting estimators and asking them for scores, whatever their kind."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import clone, is_classifier, is_clusterer
 
 from bagwise.bags import Bags
 from bagwise.base import BagTags, get_bag_tags
+from bagwise.exceptions import ConstantModelWarning
 
 #: Everything that an estimator can be asked after its fit.
 QUESTIONS = (
@@ -38,9 +40,11 @@ def fresh(estimator: Any, **params: Any) -> Any:
 
 
 def fitted(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **params: Any) -> Any:
-    """Return a fresh clone, fitted."""
+    """Return a fresh clone, fitted; it may be constant, as the data of some checks make it."""
     weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return fresh(estimator, **params).fit(X, y, **weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantModelWarning)
+        return fresh(estimator, **params).fit(X, y, **weight)
 
 
 def with_positive(estimator: Any, label: Any) -> dict[str, Any]:
