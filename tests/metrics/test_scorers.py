@@ -239,7 +239,7 @@ def test_positive_class_that_sorts_first(metric):
     y, offsets = np.arange(20) % 2, np.arange(0, 81, 4)
     flags = np.zeros(80, dtype=int)
     flags[offsets[:-1][y == 1] + rng.integers(4, size=10)] = 1
-    rows = rng.normal(size=(80, 2)) + 1.5 * flags[:, None]
+    rows = rng.normal(size=(80, 2)) + 0.7 * flags[:, None]
     names = np.array(["inactive", "active"])
     coded = Bags(rows, offsets, instance_labels=flags)
     named = Bags(rows, offsets, instance_labels=names[flags])
