@@ -68,8 +68,8 @@ def test_number_of_bag_checks(estimator):
     learns = is_classifier(estimator) or is_clusterer(estimator)
     assert len(names) >= (60 if learns else 40)
     known = {
-        "SIL": 81,
-        "MIKernelSVM": 80,
+        "SIL": 86,
+        "MIKernelSVM": 82,
         "InstanceTransformer": 44,
         "M3IC": 71,
         "CPM3C": 69,

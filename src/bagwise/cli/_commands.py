@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             "fit digits -m MIKernelSVM -o digits.model --param C=100 --cv 5",
-            "fit molecules.csv --bag molecule --label active -m SIL -o sil.model --grid C=0.1,1,10",
+            "fit molecules.csv --bag molecule --label active --positive yes -m SIL -o sil.model",
         )
     )(fit)
     app.command(

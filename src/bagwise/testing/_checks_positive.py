@@ -23,9 +23,12 @@ def check_asymmetry(estimator: Any) -> None:
 
     It has to be true where it does, and there has to be a parameter ``pos_label`` then.
     """
-    bags, y = make_toy_bags(24, kind="witness")
-    scores = bag_scores(fitted(estimator, bags, y), bags)
-    swapped = -bag_scores(fitted(estimator, bags, 1 - y), bags)
+    data = [make_toy_bags(24, kind=kind) for kind in ("witness", "apart")]
+    scores, swapped = (
+        np.concatenate([bag_scores(fitted(estimator, bags, target(y)), bags) for bags, y in data])
+        for target in (lambda y: y, lambda y: 1 - y)
+    )
+    swapped = -swapped
     if not bag_tags(estimator).asymmetric:
         assert_close(swapped, scores, "labels swapped, of a method that is not asymmetric")
         return
