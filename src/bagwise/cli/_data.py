@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._complete import DIGITS, set_names
-from bagwise.cli._models import same_label
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
-from bagwise.cli._words import count, did_you_mean, parse_settings, printable
+from bagwise.cli._words import count, did_you_mean, parse_settings, printable, same_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._data import DataRequest
 from bagwise.cli._output import CommandError
-from bagwise.cli._words import count, did_you_mean
+from bagwise.cli._words import count, did_you_mean, meaning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -243,8 +243,8 @@ class FittedModel:
         given, classes = y.tolist(), self.classes_.tolist()
         if y.ndim == 2 or _is_text(given) == _is_text(classes):
             return y
-        known = {_meaning(label): label for label in classes}
-        return np.array([known.get(_meaning(label), label) for label in given], dtype=object)
+        known = {meaning(label): label for label in classes}
+        return np.array([known.get(meaning(label), label) for label in given], dtype=object)
 
     def _transformed(self, bags: "Bags") -> Any:
         if self._front is None:
@@ -254,23 +254,8 @@ class FittedModel:
         return self._seen[1]
 
 
-def same_label(label: Any, other: Any) -> bool:
-    """Tell whether two labels mean the same, where one may be text and the other a number."""
-    return _meaning(label) == _meaning(other)
-
-
 def _is_text(labels: list[Any]) -> bool:
     return all(isinstance(label, str) for label in labels)
-
-
-def _meaning(label: Any) -> float | str:
-    """Return the number that a label is or spells, or its text; truth values are words."""
-    if isinstance(label, bool):
-        return str(label)
-    try:
-        return float(label)
-    except ValueError:
-        return str(label)
 
 
 def load_model(path: Path) -> FittedModel:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._models import same_label
 from bagwise.cli._output import CommandError, Output
-from bagwise.cli._words import count, printable
+from bagwise.cli._words import count, printable, same_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

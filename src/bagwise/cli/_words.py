@@ -91,3 +91,18 @@ def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
 def printable(text: str) -> str:
     """Return a name that a terminal can show: no control characters, whatever a file has put in."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def same_label(label: Any, other: Any) -> bool:
+    """Tell whether two labels mean the same, where one may be text and the other a number."""
+    return meaning(label) == meaning(other)
+
+
+def meaning(label: Any) -> float | str:
+    """Return the number that a label is or spells, or its text; truth values are words."""
+    if isinstance(label, bool):
+        return str(label)
+    try:
+        return float(label)
+    except ValueError:
+        return str(label)
