@@ -35,8 +35,11 @@ class Tuples(SquareRoots):
 class Rising(SquareRoots):
     """Its surrogate is not above the objective."""
 
+    def __init__(self, step=1.0):
+        self.step = step
+
     def minimize(self, weight, x, tol):
-        return x + 1.0
+        return x + self.step
 
 
 def test_ends_where_the_derivative_is_zero():
@@ -58,12 +61,28 @@ def test_points_may_be_of_any_type():
     assert not hasattr(other.certificate, "x")
 
 
-def test_a_rise_is_reported_and_the_better_point_kept():
+@pytest.mark.parametrize(("step", "status"), [(1.0, Status.STALLED), (1e-6, Status.CONVERGED)])
+def test_a_better_point_is_never_traded_for_a_worse_one(step, status):
+    """A rise that tol forgives ends the loop, one beyond it is reported."""
     start = np.array(3.0)
-    result = majorize_minimize(Rising(), start)
-    assert result.status is Status.STALLED
+    result = majorize_minimize(Rising(step), start, tol=1e-5)
+    assert SquareRoots().value(start + step) > SquareRoots().value(start)
+    assert result.status is status
     assert result.x is start
     assert result.objective == SquareRoots().value(start)
+    assert (np.diff(result.history) == 0).all()
+
+
+def test_surrogates_are_minimised_to_a_tenth_of_tol():
+    class Noting(SquareRoots):
+        def minimize(self, weight, x, tol):
+            asked.append(tol)
+            return super().minimize(weight, x, tol)
+
+    for tol in (1e-2, 1e-9):
+        asked = []
+        majorize_minimize(Noting(), np.array(5.0), tol=tol)
+        assert set(asked) == {0.1 * tol}
 
 
 def test_nan_is_not_progress():

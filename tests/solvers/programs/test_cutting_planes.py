@@ -13,6 +13,8 @@ from bagwise.solvers.clustering._bag_mmc_by_cuts import solve_bag_mmc_by_cuts
 from bagwise.solvers.clustering._balance import Balance
 from bagwise.solvers.programs._cut_program import CutProgram
 from bagwise.solvers.programs._cutting_planes import Cut, minimize_by_cuts
+from solvers.others import cuts
+from solvers.problems import KINDS
 
 
 def _problem(seed, n=40, d=4, k=3, shift=1.0):
@@ -266,3 +268,14 @@ def test_balance_projects():
         assert (w - nearest) @ (other - nearest) <= 1e-12
     assert Balance.of("a test", np.zeros(3), 0.4, 4, 3) is None
     assert Balance.of("a test", np.ones(3), inf, 4, 3) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_never_rises_until_rounding_ends_the_search(kind):
+    """The objective is the least seen and the bound the largest, also where they no longer move."""
+    for C in (1.0, 1e4):
+        result = cuts(kind, C).solve(tol=0.0)
+        assert result.status is Status.STALLED
+        assert (np.diff(result.gap_history) <= 0.0).all()
+        assert result.gap_history[-1] == result.objective - result.lower_bound
+        assert result.relative_gap <= 1e-7
