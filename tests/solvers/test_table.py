@@ -11,11 +11,10 @@ import pytest
 import bagwise.solvers as solvers
 from bagwise.solvers import Status
 from bagwise.solvers.clustering import _mmc
-from bagwise.solvers.svm import _grouped_rows, _nu_svm
+from bagwise.solvers.svm import _grouped_rows
 from solvers import certificates, warm_starts
 from solvers.machines import grouped
 from solvers.others import assignments, mmc
-from solvers.problems import runs
 from solvers.table import TABLE
 
 CHECKS = [

@@ -191,6 +191,24 @@ def test_single_precision_without_a_stored_kernel():
         np.testing.assert_allclose(model.decision_function(single), expected, atol=1e-3)
 
 
+def test_columns_that_are_computed_on_demand_are_exact_for_any_cost():
+    bags, y = make_toy_bags(30, kind="close")
+    single = Bags.from_list([bag.astype(np.float32) for bag in bags])
+    model = MICA(C=1e4, cache_size=0.0).fit(single, y)
+    exact = Bags(single.instances.astype(np.float64), single.offsets)
+    assert model.result_.objective == pytest.approx(objective(model, exact, y), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_which_of_equal_features_has_the_weight_does_not_depend_on_the_order_of_bags(seed):
+    bags, y = make_toy_bags(18, kind="close", random_state=seed)
+    bags = Bags.from_list([np.hstack([bag, bag[:, ::-1], -bag]) for bag in bags])
+    order = np.random.default_rng(1).permutation(len(y))
+    model = MICA(kernel="linear").fit(bags, y)
+    other = MICA(kernel="linear").fit(bags[order], y[order])
+    np.testing.assert_allclose(other.coef_, model.coef_, atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_ties_are_broken_by_content(seed):
     """One positive bag that weighs little: the linear programme has many solutions."""

@@ -14,6 +14,8 @@ from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
 from bagwise.svm.machinery._trainer import Trainer
 
+_TIE = 1e-9  # a score of 0 up to the solver's rounding is one of a positive instance
+
 
 @documented
 class miSVM(MaxRuleMachine):
@@ -181,7 +183,7 @@ class _LabelProblem(Alternation):
 
     def _labels(self, scores: Floats) -> Floats:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
-        labels = np.where((self.inherited > 0) & (scores >= 0), 1.0, -1.0)
+        labels = np.where((self.inherited > 0) & (scores >= -_TIE), 1.0, -1.0)
         starts, stops = self.sides.starts, self.sides.stops
         labels[starts + segment_argmax(scores, starts, stops)] = 1.0
         return labels

@@ -5,6 +5,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bagwise.testing._compare import ROUNDING, assert_close
 from bagwise.testing._data import make_toy_bags, shuffle_instances, turned
@@ -38,14 +39,21 @@ def check_ties(estimator: Any) -> None:
     bags, y = make_toy_bags(18, kind="close")
     whole = [np.rint(np.concatenate([bag, bag[:1]])) for bag in [*bags, *bags[:6]]]
     y = np.append(y, y[:6])
+    _check_tied(estimator, whole, y, "ties")
+    _check_tied(estimator, turned(whole), y, "ties up to rounding")
+    bags, y = make_toy_bags(18, kind="close", random_state=1)
+    signs = [np.sign(np.rint(np.concatenate([bag, bag[:1]]))) for bag in bags]
+    _check_tied(estimator, turned(signs), y, "ties of most instances")
+
+
+def _check_tied(estimator: Any, bags: list[NDArray[Any]], y: NDArray[Any], what: str) -> None:
     order = np.random.default_rng(1).permutation(len(y))
-    for kind, tied in {"ties": whole, "ties up to rounding": turned(whole)}.items():
-        with remarks_are_no_matter():
-            model = fitted(estimator, tied, y)
-            other = fitted(estimator, [tied[i] for i in order], y[order])
-            _assert_same_fit(model, other, f"{kind}, another order of bags")
-            other = fitted(estimator, shuffle_instances(tied)[0], y)
-            _assert_same_fit(model, other, f"{kind}, another order of instances")
+    with remarks_are_no_matter():
+        model = fitted(estimator, bags, y)
+        other = fitted(estimator, [bags[i] for i in order], y[order])
+        _assert_same_fit(model, other, f"{what}, another order of bags")
+        other = fitted(estimator, shuffle_instances(bags)[0], y)
+        _assert_same_fit(model, other, f"{what}, another order of instances")
 
 
 def _assert_same_fit(model: Any, other: Any, what: str) -> None:
