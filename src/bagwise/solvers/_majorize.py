@@ -70,7 +70,7 @@ def majorize_minimize(
         Most rounds.
     tol : float
         The loop ends when a round lowers the objective by at most this much, in units of
-        ``max(1, |objective|)``. Surrogates are minimised to a tenth of it.
+        ``|objective|``. Surrogates are minimised to a tenth of it.
     on_step : callable, optional
         Called with a `Step` after each round; a true answer ends the loop.
 
@@ -90,8 +90,8 @@ def majorize_minimize(
         checkpoint()
         candidate = problem.minimize(problem.majorize(x), x, 0.1 * tol)
         new = float(problem.value(candidate))
-        decrease, slack = value - new, tol * max(1.0, abs(value))
-        change = decrease / max(1.0, abs(value))
+        decrease, slack = value - new, tol * abs(value)
+        change = decrease / (abs(value) or 1.0)
         if decrease > 0.0:  # never trade a better point for a worse one
             x, value = candidate, new
         history.append(value)

@@ -1,22 +1,19 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
-from bagwise.bags import Bags, segment_argmax
+from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, mean_scores
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
 from bagwise.svm.machinery._trainer import Trainer
-
-_TIE = 1e-9  # scores that differ by less are equal up to the solver's rounding
 
 
 @documented
@@ -171,11 +168,7 @@ class MISVM(MaxRuleMachine):
 
 
 class KeyInstanceProblem(Alternation):
-    """MI-SVM of one output: rows are the key instances of positive bags and all negatives.
-
-    Where all weights are 0, as they may be in the first problem, all instances score the same.
-    Which of them stands for its bag is then decided by `_lean`, not by their order.
-    """
+    """MI-SVM of one output: rows are the key instances of positive bags and all negatives."""
 
     def __init__(
         self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats, *, shared_slack: bool
@@ -193,20 +186,7 @@ class KeyInstanceProblem(Alternation):
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
     def choose(self, scores: Floats) -> HingeProblem:
-        sides, best = self.sides, self.bag_scores(scores)
-        level = best - _TIE * np.maximum(1.0, np.abs(best))
-        is_best = scores >= np.repeat(level, np.diff(sides.offsets))
-        is_best[sides.negatives] = False  # all of them take part
-        chosen = np.flatnonzero(is_best)
-        if len(chosen) > len(sides.positive):
-            lean = np.where(is_best, self._lean, -np.inf)
-            chosen = sides.starts + segment_argmax(lean, sides.starts, sides.stops)
-        return self._rows(chosen)
-
-    @cached_property
-    def _lean(self) -> Floats:
-        """How far each instance lies in the direction from the negative to the positive mean."""
-        return mean_scores(self.trainer.project, self.sides, self.cost)
+        return self._rows(self.best_instances(scores))
 
     def first_start(self) -> HingeProblem:
         return self._rows(self.sides.means)

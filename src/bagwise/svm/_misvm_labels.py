@@ -5,16 +5,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
-from bagwise.bags import Bags, segment_argmax
+from bagwise.bags import Bags
 from bagwise.base import BagTags, Target, documented
-from bagwise.svm.machinery._alternation import Alternation
+from bagwise.svm.machinery._alternation import TIE, Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
 from bagwise.svm.machinery._trainer import Trainer
-
-_TIE = 1e-9  # a score of 0 up to the solver's rounding is one of a positive instance
 
 
 @documented
@@ -183,9 +181,8 @@ class _LabelProblem(Alternation):
 
     def _labels(self, scores: Floats) -> Floats:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
-        labels = np.where((self.inherited > 0) & (scores >= -_TIE), 1.0, -1.0)
-        starts, stops = self.sides.starts, self.sides.stops
-        labels[starts + segment_argmax(scores, starts, stops)] = 1.0
+        labels = np.where((self.inherited > 0) & (scores >= -TIE), 1.0, -1.0)
+        labels[self.best_instances(scores)] = 1.0
         return labels
 
     def _rows(self, labels: Floats) -> HingeProblem:

@@ -7,11 +7,12 @@ record of the objective are the same for all.
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from bagwise._arrays import Floats
-from bagwise.bags import segment_max
+from bagwise._arrays import Floats, Integers
+from bagwise.bags import segment_argmax, segment_max
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import (
@@ -19,8 +20,11 @@ from bagwise.svm.machinery._starts import (
     balanced_error,
     best_of_starts,
     key_scores,
+    mean_scores,
 )
 from bagwise.svm.machinery._trainer import Trainer
+
+TIE = 1e-9  # scores that differ by less are equal up to the solver's rounding
 
 
 class Alternation(ABC):
@@ -63,6 +67,30 @@ class Alternation(ABC):
         """Return how the method scores the training bags: as their best instances."""
         offsets = self.sides.offsets
         return segment_max(scores, offsets[:-1], offsets[1:])
+
+    def best_instances(self, scores: Floats) -> Integers:
+        """Return the best instance of each positive bag.
+
+        Of instances whose scores are equal up to rounding, as all are where a problem has no
+        weights, it is the one that lies furthest in the direction from the negative to the positive
+        mean. Their order does not matter.
+        """
+        sides, best = self.sides, segment_max(scores, self.sides.starts, self.sides.stops)
+        level = np.full(len(scores), np.inf)  # in negative bags
+        level[sides.unlabelled] = np.repeat(
+            best - TIE * np.maximum(1.0, np.abs(best)), sides.stops - sides.starts
+        )
+        is_best = scores >= level
+        places = np.flatnonzero(is_best)
+        if len(places) == len(sides.positive):
+            return places
+        lean = np.where(is_best, self._lean, -np.inf)
+        return sides.starts + segment_argmax(lean, sides.starts, sides.stops)
+
+    @cached_property
+    def _lean(self) -> Floats:
+        """How far each instance lies in the direction from the negative to the positive mean."""
+        return mean_scores(self.trainer.project, self.sides, self.weight)
 
     # What `best_of_starts` asks of a problem.
 
