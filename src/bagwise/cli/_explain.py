@@ -127,7 +127,7 @@ def run_explain(
 
 def _instance_scores(model: FittedModel, data: LoadedData) -> "Floats":
     """Return the scores of instances as a matrix."""
-    scores = model.instance_decision_function(data.bags)
+    scores: Floats = model.instance_decision_function(data.bags)
     return scores[:, None] if scores.ndim == 1 else scores
 
 

@@ -12,7 +12,6 @@ from bagwise.cli._words import count, did_you_mean, meaning
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from bagwise._arrays import Floats, Integers
     from bagwise.bags import Bags
 
 IMPUTE_STEP, SCALE_STEP, MODEL_STEP = "impute", "scale", "model"
@@ -153,11 +152,11 @@ class FittedModel:
     """
 
     def __init__(self, estimator: Any) -> None:
-        steps = getattr(estimator, "steps", None)
+        from bagwise.inspection import Answers
+
         self.estimator = estimator
-        self.last = estimator if steps is None else steps[-1][1]
-        self._front = None if steps is None or len(steps) < 2 else estimator[:-1]
-        self._seen: tuple[Bags, Any] | None = None
+        self._answers = Answers(estimator)
+        self.last = self._answers.last
 
     @property
     def name(self) -> str:
@@ -180,12 +179,7 @@ class FittedModel:
             return False
         if name == "pos_label_":
             return getattr(self.last, name, None)
-        if name in ("classes_", "multilabel_", "result_"):
-            return getattr(self.last, name)
-        if name in ("steps", "_bag_digests"):
-            return getattr(self.estimator, name)
-        msg = f"{type(self).__name__} has no attribute {name!r}"
-        raise AttributeError(msg)
+        return getattr(self._answers, name)
 
     @property
     def imputes(self) -> bool:
@@ -213,26 +207,6 @@ class FittedModel:
         """Number of features of the instances that it takes."""
         return int(self.estimator.n_features_in_)
 
-    def predict(self, bags: "Bags") -> "NDArray[Any]":
-        """Return the labels of bags."""
-        labels: NDArray[Any] = self.last.predict(self._transformed(bags))
-        return labels
-
-    def decision_function(self, bags: "Bags") -> "Floats":
-        """Return the scores of bags: of the second class, or of each class or cluster."""
-        scores: Floats = self.last.decision_function(self._transformed(bags))
-        return scores
-
-    def instance_decision_function(self, bags: "Bags") -> "Floats":
-        """Return the scores of instances."""
-        scores: Floats = self.last.instance_decision_function(self._transformed(bags))
-        return scores
-
-    def key_instances(self, bags: "Bags") -> "Integers":
-        """Return the place of the key instance in each bag."""
-        places: Integers = self.last.key_instances(self._transformed(bags))
-        return places
-
     def own_labels(self, y: "NDArray[Any]") -> "NDArray[Any]":
         """Return labels as the classes have them, where one is text and the other is numbers.
 
@@ -245,13 +219,6 @@ class FittedModel:
             return y
         known = {meaning(label): label for label in classes}
         return np.array([known.get(meaning(label), label) for label in given], dtype=object)
-
-    def _transformed(self, bags: "Bags") -> Any:
-        if self._front is None:
-            return bags
-        if self._seen is None or self._seen[0] is not bags:
-            self._seen = (bags, self._front.transform(bags))
-        return self._seen[1]
 
 
 def _is_text(labels: list[Any]) -> bool:

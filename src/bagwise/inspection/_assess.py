@@ -8,7 +8,8 @@ import numpy as np
 
 from bagwise._arrays import Booleans, Integers
 from bagwise.bags import Bags, segment_argmax
-from bagwise.base import positive_place
+from bagwise.base import last_step, positive_place
+from bagwise.inspection._answers import unwrapped
 from bagwise.inspection._learned_from import learned_from
 from bagwise.metrics import key_instance_success_rate
 from bagwise.solvers import Certificate
@@ -122,7 +123,7 @@ def assess(
     Parameters
     ----------
     estimator : object
-        A fitted bag classifier.
+        A fitted bag classifier, a pipeline that ends in one, or a search over these.
     bags : Bags
         Bags with known labels, best ones that it has not seen.
     y : array-like of shape (n_bags,)
@@ -138,6 +139,8 @@ def assess(
         The positive one of two classes, to which the key instances belong. Default: that of the
         classifier, or the second class if it has none.
     """
+    name = type(last_step(estimator)[0]).__name__ if name is None else name
+    estimator = unwrapped(estimator)
     right = estimator.predict(bags) == np.asarray(y)
     seen = learned_from(estimator, bags)
     found = n_key_bags = None
@@ -145,7 +148,7 @@ def assess(
         truth = check_is_key(is_key, bags)
         found, n_key_bags = count_found(estimator, bags, truth, pos_label)
     return MethodCard(
-        name=type(estimator).__name__ if name is None else name,
+        name=name,
         n_right=int(right.sum()),
         n_bags=len(bags),
         n_found=found,

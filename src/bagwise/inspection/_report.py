@@ -12,6 +12,8 @@ from typing import Any
 from bagwise._files import write_file
 from bagwise._version import __version__
 from bagwise.bags import Bags
+from bagwise.base import last_step
+from bagwise.inspection._answers import unwrapped
 from bagwise.inspection._assess import MethodCard, assess, check_is_key, count_found
 from bagwise.inspection._contents import Contents, Render
 from bagwise.inspection._gallery import Gallery, make_gallery
@@ -58,7 +60,7 @@ def report(
     Parameters
     ----------
     estimator : object
-        A fitted bag classifier.
+        A fitted bag classifier, a pipeline that ends in one, or a search over these.
     bags : Bags
         Bags, best ones that it has not seen.
     y : array-like of shape (n_bags,) or (n_bags, n_labels), optional
@@ -110,9 +112,10 @@ def report(
     if len(bags) == 0 or max_bags < 1:
         msg = f"A report needs bags to show. Got {len(bags)} bags and max_bags={max_bags}."
         raise ValueError(msg)
+    name = type(last_step(estimator)[0]).__name__ if name is None else name
+    estimator = unwrapped(estimator)
     verdicts = judge(estimator, bags, y, label_names, pos_label)
     truth = None if is_key is None else check_is_key(is_key, bags)
-    name = type(estimator).__name__ if name is None else name
     certificates = [(card.name, card.certificate) for card in cards]
     if verdicts.is_judged:
         own = next((card for card in cards if card.name == name), None)
