@@ -284,6 +284,24 @@ class CentresScores(NearestMean):
         return scores - scores.mean()
 
 
+@caught_by("check_scores_are_independent")
+class CountsItsCompany(NearestMean):
+    """Says a little more of a bag in company, by no more than a solver's tolerance."""
+
+    def decision_function(self, X):
+        scores = super().decision_function(X)
+        return scores + 1e-6 * (len(scores) > 1)
+
+
+@caught_by("check_scores_are_independent")
+class MovesToTheMiddle(NearestMean):
+    """Computes with distances from the mean of all that is scored."""
+
+    def _bag_outputs(self, bags):
+        middle = bags.instances.mean(axis=0)
+        return super()._bag_outputs(Bags((bags.instances - middle) + middle, bags.offsets))
+
+
 # --------------------------------------------------------------------------- units and origin
 
 
@@ -760,6 +778,16 @@ class IgnoresWeights(NearestMean):
         return super().fit(X, y)
 
 
+@caught_by("check_weight_is_repetition")
+class CountsEqualBagsOnce(NearestMean):
+    """Neither weights nor repetitions make a difference."""
+
+    def fit(self, X, y, sample_weight=None):
+        last = {bag.tobytes(): place for place, bag in enumerate(X)}
+        places = sorted(last.values())
+        return super().fit([X[place] for place in places], np.asarray(y)[places])
+
+
 @caught_by("check_zero_weight_is_removal")
 class KeepsWeightless(NearestMean):
     def fit(self, X, y, sample_weight=None):
@@ -812,17 +840,30 @@ class ReversesClassWeights(OtherClassWeight):
         return weights[::-1][target.codes][:, None]
 
 
-@caught_by("check_class_weight_balanced")
-class BalancesByRoot(OtherClassWeight):
+class BalancesOtherwise(OtherClassWeight):
+    """Knows a dict, and does not balance label lists."""
+
     def weigh(self, target):
         if target.codes is None:
             return 1.0
         if isinstance(self.class_weight, dict):
-            return np.array([self.class_weight[label] for label in target.classes])[target.codes][
-                :, None
-            ]
-        counts = np.bincount(target.codes)
-        return 1.0 / np.sqrt(counts[target.codes])[:, None]
+            weights = np.array([self.class_weight[label] for label in target.classes])
+            return weights[target.codes][:, None]
+        return self.balance(np.bincount(target.codes))[target.codes][:, None]
+
+    def balance(self, counts):
+        return counts.sum() / (len(counts) * counts)
+
+
+@caught_by("check_class_weight_balanced")
+class BalancesByRoot(BalancesOtherwise):
+    def balance(self, counts):
+        return 1.0 / np.sqrt(counts)
+
+
+@caught_by("check_class_weight_balanced")
+class BalancesClassesOnly(BalancesOtherwise):
+    pass
 
 
 @caught_by("check_class_weight_refused")

@@ -84,6 +84,17 @@ class MovesOneBag(MeanClusters):
         return relabelled(super().fit(X), lambda labels: (labels + first) % self.n_clusters)
 
 
+@caught_by("check_predict_repeats_labels")
+class RenumbersLabelsAlone(MeanClusters):
+    """Gives clusters other numbers where some are empty, and forgets their centres."""
+
+    def fit(self, X, y=None):
+        model = super().fit(X)
+        n_used = model.labels_.max() + 1
+        is_whole = n_used == self.n_clusters
+        return model if is_whole else relabelled(model, lambda labels: n_used - 1 - labels)
+
+
 @caught_by("check_predict_by_scores")
 class PredictsTheLowest(MeanClusters):
     def predict(self, X):
