@@ -150,6 +150,16 @@ def test_large_tables_are_read_the_quick_way_too(tmp_path, monkeypatch, cell):
     assert not np.isnan(quick.instances[:, 1]).any()
 
 
+@pytest.mark.parametrize("cell", ["-nan", "nan(7)", "inf"])
+def test_the_quick_way_refuses_what_the_exact_one_refuses(tmp_path, cell):
+    pytest.importorskip("pyarrow")
+    n = 20_000
+    rows = [f"b{i // 4},1,{cell if i == n - 1 else i},NA" for i in range(n)]
+    (tmp_path / "t.csv").write_text("bag,y,u,v\n" + "\n".join(rows) + "\n")
+    with pytest.raises(BagFileError, match=rf"t\.csv:{n + 1}: column 'u': "):
+        read(tmp_path / "t.csv", allow_nan=True)
+
+
 def test_the_quick_way_leaves_out_bags_too(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr("bagwise.io._csv.blocks_of_lines", None)

@@ -23,22 +23,31 @@ def without_unlabelled(reading: Reading) -> Reading:
 def _labelled_rows(reading: Reading) -> Iterator[Rows]:
     assert reading.blocks is not None
     with_label: set[str] = set()
-    without: dict[str, str] = {}  # and where a row of theirs is
+    without: set[str] = set()
     for rows in reading.blocks():
         if rows.labels is None:
             yield rows
             continue
         missing = missing_labels(reading, rows.labels)
         with_label |= _names(rows, ~missing)
-        for name in _names(rows, missing) - without.keys():
-            bag = [str(value) for value in rows.bags.values].index(name)
-            row = int(np.argmax(missing & (rows.bags.codes == bag)))
-            without[name] = reading.place(rows.line_of(row))
-        if partly := with_label & without.keys():
+        without |= _names(rows, missing)
+        if partly := with_label & without:
             name = min(partly)
             msg = f"the label is missing, and other rows of bag {shown(name)} have one."
-            raise bad(without[name], msg)
+            raise bad(_first_place(reading, name), msg)
         yield rows.take(np.flatnonzero(~missing)) if missing.any() else rows
+
+
+def _first_place(reading: Reading, bag: str) -> str:
+    """Say where the first row of a bag is that has no label; the file is read again for it."""
+    assert reading.blocks is not None
+    for rows in reading.blocks():
+        assert rows.labels is not None
+        same = np.array([str(value) == bag for value in rows.bags.values])[rows.bags.codes]
+        found = np.flatnonzero(same & missing_labels(reading, rows.labels))
+        if len(found):
+            return reading.place(rows.line_of(int(found[0])))
+    return str(reading.source.path)
 
 
 def _names(rows: Rows, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> set[str]:
