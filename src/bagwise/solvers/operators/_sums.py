@@ -55,7 +55,7 @@ class SumRows(RowOperator):
         """Return the inner products of some rows with some others or all."""
         columns = np.arange(self.n) if columns is None else columns
         self.refuse_large(len(rows), len(columns))
-        used, left = _compact(self._matrix[rows])
+        used, left = compacted(self._matrix[rows])
         same = rows is columns or np.array_equal(rows, columns)
         features = self._source.features(used) if same else None
         if features is not None:
@@ -64,7 +64,7 @@ class SumRows(RowOperator):
             values = left @ (left @ self._inner(used, used)).T
             values = 0.5 * (values + values.T)
         else:
-            others, right = _compact(self._matrix[columns])
+            others, right = compacted(self._matrix[columns])
             values = (right @ (left @ self._inner(used, others)).T).T
         return written(values, out)
 
@@ -171,7 +171,7 @@ class StackedRows(RowOperator):
         return np.searchsorted(self._bounds, rows, side="right") - 1
 
 
-def _compact(matrix: Any) -> tuple[Integers, Any]:
+def compacted(matrix: Any) -> tuple[Integers, Any]:
     """Return the columns that are not empty, and the matrix without the others."""
     used, place = np.unique(matrix.indices, return_inverse=True)
     shape = (matrix.shape[0], len(used))

@@ -148,7 +148,7 @@ class _Search(DualSearch):
     def copied(self, chosen: Booleans) -> ConeSet:
         rows = np.flatnonzero(chosen)
         gram = self.square(len(rows))
-        self.state.gram.block(rows, rows, gram)
+        self.state.square(rows, gram)
         return ConeSet(self.state, rows, gram)
 
     def certificate(self, started: float) -> dict[str, Any]:
@@ -171,15 +171,13 @@ def cone_result(state: ConeState, intercept: float, **certificate: Any) -> ConeS
     **certificate
         Status, iterations and whatever else the solver knows.
     """
-    coef = state.coef()
-    used = np.flatnonzero(coef)
     return ConeSVMResult(
         x=np.abs(state.x[: state.n_rows]),
         mu=state.x[state.n_rows :].copy(),
         intercept=intercept,
         norm=state.norm,
-        coef=coef,
-        projections=state.points.products(used, coef[used]),
+        coef=state.coef(),
+        projections=state.share * state.along,
         objective=state.primal(intercept),
         lower_bound=state.dual,
         **certificate,

@@ -55,9 +55,11 @@ def solve_cone_svm_by_program(
         rows, np.asarray(index, np.int64), sign, cost, target, contrasts, radius, price, None
     )
     k, n, p = state.n_rows, state.n, len(state.price)
-    used, features = _features(rows, state.matrix)
+    chosen = sp.csr_array((np.ones(k), state.index, np.arange(k + 1)), shape=(k, rows.n))
+    matrix = sp.vstack([chosen, state.contrasts], format="csr")
+    used, features = _features(rows, matrix)
     d = features.shape[1]
-    along = state.matrix[:, used] @ features
+    along = matrix[:, used] @ features
     # Variables: w, b, the length of w, slacks of rows, slacks of contrasts.
     first = np.hstack([along[:k], np.ones((k, 1)), np.zeros((k, 1))])
     last = np.hstack([along[k:], np.zeros((p, 1)), -state.radius[k:, None]])

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers._checks import checked_array, checked_terms, not_finite
 from bagwise.solvers.operators._row_operator import RowOperator
-from bagwise.solvers.operators._sums import SumRows
+from bagwise.solvers.operators._sums import compacted
 from bagwise.solvers.svm._multipliers import balanced, intercept_between
 
 NAME = "solve_cone_svm"  # in errors
@@ -19,8 +19,9 @@ _ROUNDING = 1e-12  # of all multipliers: what their sum may be off by
 class ConeState:
     """The problem and the current point: signed multipliers of rows, then those of contrasts.
 
-    ``u`` is the Gram matrix of rows and contrasts times the point; ``squared`` is its quadratic
-    form, ``offset`` the inner product with the radii.
+    ``along`` are the inner products of all points with the sum of rows and contrasts, ``u`` those
+    of rows and contrasts; ``squared`` is the quadratic form, ``offset`` the inner product with the
+    radii.
     """
 
     def __init__(
@@ -53,18 +54,13 @@ class ConeState:
         if (radii < 0.0).any() or (self.price < 0.0).any():
             msg = f"{NAME}: radius and price must not be negative."
             raise ValueError(msg)
-        chosen = sp.csr_array(
-            (np.ones(self.n_rows), index, np.arange(self.n_rows + 1)),
-            shape=(self.n_rows, points.n),
-        )
-        self.matrix = sp.vstack([chosen, contrasts], format="csr")
-        self.gram = SumRows(points, self.matrix)
+        self.contrasts = contrasts
         self.radius = np.concatenate([np.zeros(self.n_rows), radii])
         self.goal = np.concatenate([self.sign * targets, np.zeros(p)])
         self.lower = np.concatenate([np.where(self.sign < 0, -self.cost, 0.0), np.zeros(p)])
         self.upper = np.concatenate([np.where(self.sign > 0, self.cost, 0.0), self.price])
         self.n = self.n_rows + p
-        self.x, self.u = np.zeros(self.n), np.zeros(self.n)
+        self.x, self.along = np.zeros(self.n), np.zeros(points.n)
         self.largest = float(points.diagonal().max())
         if not np.isfinite(self.largest):
             raise ValueError(not_finite(NAME))
@@ -90,26 +86,51 @@ class ConeState:
             room = np.minimum(self.upper - self.x, self.x - self.lower)[free]
             k = free[int(room.argmax())]
             rows[k] = np.clip(rows[k] - rows.sum(), self.lower[k], self.upper[k])
-        used = np.flatnonzero(self.x)
-        self.u[:] = self.gram.products(used, self.x[used])
-        if not np.isfinite(self.u).all():
-            raise ValueError(not_finite(NAME))
+        self.along[:] = self._products(self.x)
         self._measure()
         self.is_exact = True
 
     def move(self, rows: Integers, x: Floats) -> None:
         """Give some rows and contrasts new multipliers."""
-        change = x - self.x[rows]
-        changed = np.flatnonzero(change)
+        change = np.zeros(self.n)
+        change[rows] = x - self.x[rows]
         self.x[rows] = x
         self.is_exact = False
-        if 2 * len(changed) > np.count_nonzero(self.x):
+        if 2 * np.count_nonzero(change) > np.count_nonzero(self.x):
             self.refresh()
             return
-        self.u += self.gram.products(rows[changed], change[changed])
+        self.along += self._products(change)
         self._measure()
 
+    def _products(self, x: Floats) -> Floats:
+        """Return the inner products of all points with a sum of rows and contrasts."""
+        coef = self.expansion(x)
+        used = np.flatnonzero(coef)
+        products = self.points.products(used, coef[used])
+        if not np.isfinite(products).all():
+            raise ValueError(not_finite(NAME))
+        return products
+
+    def expansion(self, x: Floats) -> Floats:
+        """Return a sum of rows and contrasts as one of points: the coefficient of each."""
+        k = self.n_rows
+        coef = np.bincount(self.index, weights=x[:k], minlength=self.points.n)
+        return coef + self.contrasts.T @ x[k:]  # type: ignore[no-any-return]
+
+    def square(self, rows: Integers, out: Floats) -> None:
+        """Write the inner products of some rows, in order, among them all contrasts."""
+        k = int(np.searchsorted(rows, self.n_rows))
+        chosen = self.index[rows[:k]]
+        out[:k, :k] = self.points.block(chosen, chosen)
+        used, sums = compacted(self.contrasts)
+        if len(used):
+            cross = sums @ self.points.block(used, np.concatenate([chosen, used]))
+            out[k:, :k] = cross[:, :k]
+            out[:k, k:] = cross[:, :k].T
+            out[k:, k:] = cross[:, k:] @ sums.T
+
     def _measure(self) -> None:
+        self.u = np.concatenate([self.along[self.index], self.contrasts @ self.along])
         self.squared = max(0.0, float(self.x @ self.u))
         self.offset = float(self.radius @ self.x)
 
@@ -185,4 +206,4 @@ class ConeState:
 
     def coef(self) -> Floats:
         """Return the coefficient of each point in the weight vector."""
-        return self.share * (self.matrix.T @ self.x)  # type: ignore[no-any-return]
+        return self.share * self.expansion(self.x)
