@@ -27,6 +27,7 @@ from bagwise.svm.machinery._problem import HingeProblem, Solution, instance_coef
 CONSTRAINT_WORDS = ("none", "vacuous", "met", "active", "violated")
 _NOTHING = 1e-6  # of the largest spread: a constraint that asks for less is vacuous
 _COLLAPSED = 1e-12  # of the squared length of the weights without constraints
+_PROGRAM_TOL = 1e-5  # an interior-point method does not tell smaller changes from its own error
 _ATTEMPTS = 12  # prices tried; the last is a sixteen-millionth of the first
 
 
@@ -307,6 +308,8 @@ class ProjectionConstraints:
         codes[self.positive] = CONSTRAINT_WORDS.index("vacuous")
         if not is_bound.any():
             return Projected(first, lam, penalty, codes)
+        if by_program:
+            tol = max(tol, _PROGRAM_TOL)
         for _ in range(_ATTEMPTS):
             problem = ProjectionProblem(
                 keys, self.points, self.offsets, bags, np.sqrt(slack[is_bound]),
