@@ -115,8 +115,9 @@ def test_conic_programmes_lead_to_the_same_model(centering):
     ours = PCSVM(**settings).fit(BAGS, Y)
     theirs = PCSVM(solver="conic", **settings).fit(BAGS, Y)
     np.testing.assert_allclose(ours.result_.objective, theirs.result_.objective, rtol=1e-5)
+    # Objectives that differ by 1e-5 have weights that differ by the root of that.
     np.testing.assert_allclose(
-        ours.decision_function(BAGS), theirs.decision_function(BAGS), atol=1e-3
+        ours.decision_function(BAGS), theirs.decision_function(BAGS), atol=1e-2
     )
 
 
