@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bagwise.bags import Bags
     from bagwise.base._classifier import BagClassifier
 
-_FIRST = 8  # bags that are looked at in the beginning
+_FIRST = 2  # bags that are looked at in the beginning
 _ADVICE = {
     "C": "another C",
     "gamma": "another gamma",
