@@ -109,7 +109,7 @@ def test_fits_are_those_without_it(toy, model, order):
 ALIKE = [  # one parameter of each differs from one of those above
     MICA(gamma=0.2),
     InsKISVM(bias=0.5, random_state=0),
-    BagKISVM(random_state=0),
+    BagKISVM(threshold="zero", random_state=0),
     MIGraphSVM(graph="edges", edge_gamma=9.0),
     MIGraphSVM(graph="edges", max_edges=1),
     MIGraphSVM(graph="edges", threshold=0.8),

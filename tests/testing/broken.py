@@ -678,10 +678,10 @@ class Extrapolates(Fragile):
 
 @caught_by("check_certificate")
 class HasNoCertificate(NearestMean):
-    def _learn(self, bags, target, cost_weight, bag_weight):
-        learned = super()._learn(bags, target, cost_weight, bag_weight)
-        self.__dict__["_done"] = learned.pop("result_")
-        return {**learned, "result_": Converged()}
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        self.result_ = Converged()
+        return self
 
 
 class Converged:
