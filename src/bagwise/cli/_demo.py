@@ -153,6 +153,7 @@ def _fit(cls: type[Any], train: "BagDataset", test: "BagDataset", seed: int) -> 
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedKFold
 
+    from bagwise.exceptions import ConstantModelWarning
     from bagwise.inspection import assess
     from bagwise.model_selection import BagGridSearchCV
 
@@ -160,6 +161,7 @@ def _fit(cls: type[Any], train: "BagDataset", test: "BagDataset", seed: int) -> 
     search = BagGridSearchCV(cls(), {"C": COSTS}, cv=folds, error_score="raise")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate in the table says it
+        warnings.simplefilter("ignore", ConstantModelWarning)  # as some of the candidates are
         search.fit(train.bags, train.y)
     card = assess(
         search.best_estimator_,
