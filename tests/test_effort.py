@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import is_clusterer
+from sklearn.base import clone, is_clusterer
 from sklearn.exceptions import ConvergenceWarning
 
 import bagwise.cluster._starts as cluster_starts
@@ -20,6 +20,7 @@ from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import CachedRows, Status
 from bagwise.svm import SparseMI
 from bagwise.testing import make_toy_bags
+from instances import DEFAULTS, VARIANTS
 from spies import solver_calls
 
 #: Parameters that cost or save something, and those that are no such thing though they sound so.
@@ -44,7 +45,7 @@ def having(parameter):
 
 def observed(cls, bags=BAGS, change=None, **params):
     """Fit and return the model with the calls of solvers."""
-    model = cls()
+    model = cls() if isinstance(cls, type) else clone(cls)
     if "random_state" in model.get_params(deep=False):
         model.set_params(random_state=0)
     with solver_calls(change) as calls, warnings.catch_warnings():
@@ -153,15 +154,20 @@ def test_iterations_of_all_problems_count(cls):
         assert model.result_.n_iter == sum(done)
 
 
-@having("max_iter")
-def test_a_fit_has_not_converged_if_a_problem_inside_has_not(cls):
+ITERATING = [
+    model for model in (*DEFAULTS, *VARIANTS) if "max_iter" in model.get_params(deep=False)
+]
+
+
+@pytest.mark.parametrize("estimator", ITERATING, ids=str)
+def test_a_fit_has_not_converged_if_a_problem_inside_has_not(estimator):
     def stalled(solver, result):
         if solver == "majorize_minimize" or not hasattr(result, "status"):
             return result
         return replace(result, status=Status.STALLED)
 
-    model, calls = observed(cls, change=stalled)
-    if cls.__name__ != "BagKMeans":  # scikit-learn's loop
+    model, calls = observed(estimator, change=stalled)
+    if not isinstance(estimator, BagKMeans):  # scikit-learn's loop
         assert calls
         assert not model.result_.converged
 

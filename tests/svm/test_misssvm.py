@@ -1,13 +1,14 @@
 """MissSVM: the objective by its formula, optima by enumeration, and a threshold that works."""
 
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from bagwise import Bags
-from bagwise.svm import MISVM, MissSVM
+from bagwise.svm import MISVM, MissSVM, _misssvm
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
 
@@ -116,6 +117,25 @@ def test_order_of_instances_on_the_margin_does_not_matter(seed):
     shuffled = [rng.permutation(bag) for bag in bags]
     objective = MissSVM().fit(bags, y).result_.objective
     assert MissSVM().fit(shuffled, y).result_.objective == pytest.approx(objective, rel=1e-8)
+
+
+@pytest.mark.parametrize(("lead", "key"), [(1e-3, 1), (3e-3, 0)])
+def test_a_key_instance_stays_unless_another_leads_by_more_than_the_solver_knows(
+    monkeypatch, lead, key
+):
+    problems = []
+
+    class Noting(_misssvm._SemiSupervisedProblem):
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            problems.append(self)
+
+    monkeypatch.setattr(_misssvm, "_SemiSupervisedProblem", Noting)
+    MissSVM(tol=1e-3).fit([[[0.0], [0.1], [5.0]], [[5.0]]], [1, 0])
+    [problem] = problems
+    rows = problem._rows(np.array([1.0, 1.0, -1.0]), np.array([1]))
+    x = SimpleNamespace(scores=np.array([1.0 + lead, 1.0, -1.0, -1.0]), rows=rows)
+    assert problem.majorize(x).keys.tolist() == [key]
 
 
 @pytest.mark.parametrize("seed", [0, 16])

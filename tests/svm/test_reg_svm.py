@@ -1,5 +1,6 @@
 """RegSVM: the problem as it stands by interior points, and what its parameters must do."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -236,6 +237,26 @@ def test_instances_that_tie_stand_for_the_maximum_together():
         half = (b - a) // 2
         np.testing.assert_array_equal(keys[a : a + half], keys[a + half : b])
         assert keys[a:b].any()
+
+
+def test_of_instances_that_tie_the_mean_stands_for_the_maximum():
+    problem = problem_of([np.eye(3), np.eye(3)[:2]], np.array([0, 1]), "average")
+    keys = np.array([True, False, True, False, True])
+    expected = [[0.5, 0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
+    np.testing.assert_array_equal(problem._averages(keys).toarray(), expected)
+
+
+@pytest.mark.parametrize(("share", "is_kept"), [(0.5, True), (2.0, False)])
+def test_a_point_is_left_only_for_a_rise_beyond_what_ties_allow(monkeypatch, share, is_kept):
+    """The surrogate lies above the objective by the ties of all bags: 10 tol times their cost."""
+    bags, y = make_toy_bags(12, kind="close")
+    problem = problem_of(bags, y, "feature_space", consistency=0.5)
+    x = problem.relaxed
+    best = np.maximum.reduceat(x.instances, Bags.from_list(bags).offsets[:-1])
+    allowed = 0.5 * 2.0 * 10e-8 * np.maximum(1.0, np.abs(best)).sum()
+    worse = replace(x, squared_norm=x.squared_norm + 2.0 * share * allowed)
+    monkeypatch.setattr(problem, "_solve", lambda keys, start: worse)
+    assert problem.minimize(problem.majorize(x), x, 1e-9) is (x if is_kept else worse)
 
 
 def test_random_starts_are_kept_only_if_better():

@@ -8,7 +8,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, segment_argmax, segment_max
+from bagwise.bags import Bags, segment_max
 from bagwise.base import BagTags, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
@@ -227,15 +227,10 @@ class _SemiSupervisedProblem(Alternation):
         return self._best_rows(scores, None)
 
     def _best_rows(self, scores: Floats, before: Integers | None) -> HingeProblem:
-        keys = self._keys(scores)
+        keys = self.best_instances(scores)
         if before is not None:
             keys = np.where(scores[before] >= scores[keys] - self.slack, before, keys)
         return self._rows(signs(scores[self.sides.unlabelled]), keys)
-
-    def _keys(self, scores: Floats) -> Integers:
-        starts = self.sides.starts
-        keys: Integers = starts + segment_argmax(scores, starts, self.sides.stops)
-        return keys
 
     def first_start(self) -> HingeProblem:
         """Return negatives and means of bags: without a sign, the unlabelled have no say."""
@@ -248,7 +243,7 @@ class _SemiSupervisedProblem(Alternation):
 
     def key_rows(self, scores: Floats) -> HingeProblem:
         is_key = best_in_bags(scores, self.sides.offsets)[self.sides.unlabelled]
-        return self._rows(np.where(is_key, 1.0, -1.0), self._keys(scores))
+        return self._rows(np.where(is_key, 1.0, -1.0), self.best_instances(scores))
 
     def random_start(self, rng: np.random.Generator) -> HingeProblem:
         labels = signs(rng.uniform(-1.0, 1.0, len(self.sides.unlabelled)))
