@@ -31,10 +31,11 @@ PathFinder.find_spec = lambda name, *more: (
 """
 
 RUN_PAGE = """
+from pathlib import Path
 from types import ModuleType
 from test_docs import run_page
 module = sys.modules["page"] = ModuleType("page")
-failures = run_page(open(PAGE, encoding="utf-8").read(), PAGE, vars(module))
+failures = run_page(Path(PAGE).read_text(encoding="utf-8"), PAGE, vars(module))
 assert not failures, failures
 """
 
