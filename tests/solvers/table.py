@@ -41,8 +41,8 @@ WAYS = {
         "_linear_svm._LARGEST_FREE": 0, "_linear_svm._PATIENCE": 10_000,
     },
     "sample": {"_linear_svm._SMALL": 16, "_linear_svm._SAMPLE": 3, "_linear_svm._LARGEST_GRAM": 0},
-    "smoothing": {"_pass_svm._SETS": 0, "_pass_svm._SMALLEST_SET": 8},
-    "rounds": {"_pass_svm._SMALLEST_SET": 8, "_pass_svm._LARGEST_SET": 24},
+    "smoothing": {"_pass_svm._SETS": 0, "_pass_svm._SMALLEST_SAMPLE": 8},
+    "rounds": {"_pass_svm._SET": 8, "_pass_svm._MOST_SUPPORT": 24},
     "conjugate": {"_primal_newton._LARGEST_SYSTEM": 2},
     "guess": {"_nu_svm._SWEEP_ABOVE": 8, "_nu_svm._SMALLEST_GROWTH": 3},
     "generated": {

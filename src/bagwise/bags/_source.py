@@ -156,8 +156,7 @@ class BagSource:
         *broadcast
             Handed to every call as they are.
         """
-        for file in self._files:
-            file.check_unchanged()
+        self.refuse_changed()
         n_threads = thread_count(self._n_threads)
         return ordered_map(
             lambda number: function(self._chunk(number), *broadcast),
@@ -201,6 +200,11 @@ class BagSource:
         if isinstance(pieces[0], tuple):
             return tuple(np.concatenate(part) for part in zip(*pieces, strict=True))
         return np.concatenate(pieces)
+
+    def refuse_changed(self) -> None:
+        """Raise if a file behind memory-mapped bags has changed; `map` asks before each pass."""
+        for file in self._files:
+            file.check_unchanged()
 
     def refuse_nonfinite(self) -> None:
         """Raise if an instance holds NaN or infinity, naming bag, instance and feature."""

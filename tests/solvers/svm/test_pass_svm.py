@@ -44,8 +44,9 @@ def objective(X, sign, C, w, b):
 def way(request, monkeypatch):
     """Send small problems the ways of large ones."""
     if request.param != "usual":
-        monkeypatch.setattr(_pass_svm, "_SMALLEST_SET", 40)
-        monkeypatch.setattr(_pass_svm, "_LARGEST_SET", 40)
+        monkeypatch.setattr(_pass_svm, "_SET", 40)
+        monkeypatch.setattr(_pass_svm, "_MOST_SUPPORT", 200)
+        monkeypatch.setattr(_pass_svm, "_SMALLEST_SAMPLE", 40)
     if request.param == "smoothing":
         monkeypatch.setattr(_pass_svm, "_SETS", 0)
     return request.param

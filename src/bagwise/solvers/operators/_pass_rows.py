@@ -1,13 +1,14 @@
 """Rows that are read in passes: bags in memory or in a file, chunk by chunk and in threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
-from bagwise.bags import Bags, BagSource, Chunk
+from bagwise._threads import ordered_map
+from bagwise.bags import Bags, BagSource, segment_rows
 from bagwise.exceptions import SolverError
 from bagwise.solvers.operators._feature_rows import FeatureRows
 
@@ -46,39 +47,40 @@ class PassRows:
         self.d = bags.n_features if n_features is None else n_features
         scratch = 0 if transform is None else 8 * self.d
         self._source = BagSource(bags, n_threads=n_threads, max_memory=max_memory, scratch=scratch)
-        self._bags, self._transform, self._offsets = bags, transform, bags.offsets
+        self._bags, self._transform, self._n_threads = bags, transform, n_threads
+        self._offsets = bags.offsets
+        self._here = None  # the rows where they are, if they may be read there
+        if transform is None and max_memory is None:
+            self._here = FeatureRows(bags.segments[0], segment_rows(*bags.segments[1:]))
         self._more = None if more is None else FeatureRows(more)
         self.n_instances = bags.n_instances
         self.n = self.n_instances + (0 if self._more is None else self._more.n)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether rows are taken from a CSR matrix."""
-        return self._transform is None and self._bags.is_sparse
-
     def dot(self, w: Floats) -> Floats:
         """Return the inner product of each row with ``w``: one pass."""
+        out = np.empty(self.n)
 
-        def products(chunk: Chunk) -> Floats:
-            return self._features(chunk.instances).dot(w)
+        def fill(part: FeatureRows, rows: slice) -> None:
+            out[rows] = part.dot(w)
 
-        out: Floats = self._source.concatenate(products)
+        for _ in self._map(fill):
+            pass
         if self._more is not None:
-            out = np.concatenate([out, self._more.dot(w)])
+            out[self.n_instances :] = self._more.dot(w)
         return self._checked(out)
 
     def combine(self, factor: Floats) -> Floats:
         """Return the sum of the rows, each times its factor: one pass over chunks that count."""
 
-        def add(chunk: Chunk) -> Floats:
-            part = factor[chunk.rows]
-            if not part.any():
-                return np.zeros(self.d)
-            return self._features(chunk.instances).combine(part)
+        def add(part: FeatureRows, rows: slice) -> Floats | None:
+            return part.combine(factor[rows]) if factor[rows].any() else None
 
-        out: Floats = self._source.reduce(add)
+        out = np.zeros(self.d)
+        for total in self._map(add):  # in the order of the chunks
+            if total is not None:
+                out += total
         if self._more is not None:
-            out = out + self._more.combine(factor[self.n_instances :])
+            out += self._more.combine(factor[self.n_instances :])
         return self._checked(out)
 
     def take(self, rows: Integers) -> FeatureRows:
@@ -96,6 +98,21 @@ class PassRows:
         both = np.concatenate([found, others]) if stacked is None else stacked
         order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
         return FeatureRows(both, np.argsort(order))
+
+    def _map(self, function: Callable[[FeatureRows, slice], Any]) -> Iterator[Any]:
+        """Yield what a function makes of each chunk of rows, and of which rows they are."""
+        if self._here is None:
+            yield from self._source.map(
+                lambda chunk: function(self._features(chunk.instances), chunk.rows)
+            )
+            return
+        here, bounds = self._here, self._offsets[self._source.grid].tolist()
+        self._source.refuse_changed()
+        yield from ordered_map(
+            lambda rows: function(here.take(rows), rows),
+            map(slice, bounds[:-1], bounds[1:]),
+            n_threads=self._n_threads,
+        )
 
     def _features(self, instances: Any) -> FeatureRows:
         return FeatureRows(instances if self._transform is None else self._transform(instances))

@@ -26,12 +26,14 @@ from bagwise.solvers.svm._primal_newton import NewtonModel
 
 _NAME = "solve_svm_by_passes"
 _SEED = 2010  # of the samples of rows that curvature is estimated from
-_SMALLEST_SET, _LARGEST_SET = 1000, 4000  # rows of a working set: twice the features in between
+_SET = 500  # rows that a working set begins with, and that each round adds
+_MOST_SUPPORT = 2000  # rows short of their targets, and of multipliers, that it may hold
 _SET_ROUNDS = 25  # most rounds of a working set before smoothing is tried again
 _SETS = 3  # how often working sets are tried
 _SET_TOL = 1e-2  # violation at which a working set is solved, in units of the targets
 _SAMPLE = 4  # rows per feature that curvature is estimated from
-_MOST_FEATURES = 4096  # counted for the sizes above
+_MOST_FEATURES = 4096  # counted for it
+_SMALLEST_SAMPLE = 1000
 _SHARPEN = 3.0  # factor between the slopes of successive smoothings
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
 
@@ -150,8 +152,6 @@ class _Search:
         self.dual = np.zeros(rows.n)
         self.history: list[float] = []
         self.gaps: list[float] = []
-        features = min(rows.d, _MOST_FEATURES)
-        self.set_size = int(np.clip(2 * features, _SMALLEST_SET, _LARGEST_SET))
 
     # ------------------------------------------------------------------------------- the bounds
 
@@ -211,7 +211,7 @@ class _Search:
         sets_left = _SETS
         while not self.ended:
             checkpoint()
-            if sets_left and smooth.n_support <= self.set_size // 2:
+            if sets_left and smooth.n_support <= _MOST_SUPPORT:
                 sets_left -= 1
                 self.solve_sets()
                 smooth.begin_at(self.dual)
@@ -231,7 +231,7 @@ class _Search:
         self.offer_point(w, start.intercept, decision - start.intercept)
         alpha = balanced(np.clip(alpha, 0.0, self.cost), self.sign)
         support = np.flatnonzero(alpha)
-        if len(support) <= self.set_size:
+        if len(support) <= _MOST_SUPPORT:
             v = self.rows.take(support).combine((self.sign * alpha)[support])
         elif not self.ended:
             v = self.combine(self.sign * alpha)
@@ -267,17 +267,15 @@ class _Search:
                 tol *= 1e-2
                 continue
             kept = chosen[solved.x > 0.0]
-            if len(kept) > self.set_size:
+            if len(kept) > _MOST_SUPPORT:
                 return
-            chosen = np.union1d(kept, _largest(short, self.set_size))
+            chosen = np.union1d(kept, _largest(short, _SET))
 
     def nearest(self, z: Floats, b: float) -> Integers:
         """Return as many rows of each sign, those that are shortest or nearest to be so."""
         short = self.shortfall(z, b)
-        halves = [
-            _largest(np.where(self.sign == s, short, -np.inf), self.set_size // 2) for s in (-1, 1)
-        ]
-        return np.union1d(np.concatenate(halves), np.flatnonzero(self.dual)[: self.set_size])
+        halves = [_largest(np.where(self.sign == s, short, -np.inf), _SET // 2) for s in (-1, 1)]
+        return np.union1d(np.concatenate(halves), np.flatnonzero(self.dual)[:_MOST_SUPPORT])
 
     def shortfall(self, z: Floats, b: float) -> Floats:
         """Return by how much each row that counts falls short of its target."""
@@ -397,8 +395,7 @@ class _Smoothing:
     def _newton(self, alpha: Floats, gradient: Floats) -> None:
         search, model = self.search, self.model
         free = np.flatnonzero((alpha > 0.0) & (alpha < model.cap))
-        size = _SAMPLE * min(search.rows.d, _MOST_FEATURES)
-        size = max(size, _SMALLEST_SET)
+        size = max(_SAMPLE * min(search.rows.d, _MOST_FEATURES), _SMALLEST_SAMPLE)
         some = free if len(free) <= size else np.sort(self.rng.choice(free, size, replace=False))
         weight = model.slope[some] * (len(free) / max(1, len(some)))
         rows = search.rows.take(some)
@@ -452,12 +449,12 @@ def _root(function: Any, b: float) -> float:
             return b
         low, high = (b, high) if value > 0.0 else (low, b)
         guess = b + value / bend if bend > 0.0 else np.inf
+        if guess == b:
+            return b
         if not low < guess < high:
             width *= 2.0
             guess = 0.5 * (low + high)
             if not np.isfinite(guess):
                 guess = b + width if value > 0.0 else b - width
-        if guess == b:
-            return b
         b = guess
     return b
