@@ -7,7 +7,7 @@ from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
 from bagwise.base._docs import documented
 from bagwise.base._estimator import BagEstimator
-from bagwise.base._feature_map import MAP_CONSTRAINTS, FeatureMap, expand, make_features
+from bagwise.base._feature_map import MAP_CONSTRAINTS, FeatureMap, expand, make_features, make_map
 from bagwise.base._fitting import (
     all_or_nothing,
     forget_fit,
@@ -64,6 +64,7 @@ __all__ = [
     "is_conventional",
     "last_step",
     "make_features",
+    "make_map",
     "one_vs_rest",
     "positive_place",
     "problem_key",

@@ -108,20 +108,38 @@ def make_features(
     owner : str
         Class name for messages.
     """
-    if kernel.name == "linear":
-        return FeatureMap(kernel), instances
-    inner: LandmarkMap | FourierMap
-    if approx in ("cholesky", None):
+    if kernel.name != "linear" and approx in ("cholesky", None):
         rank = _full_rank(instances, owner) if approx is None else rank
         inner, features = cholesky_features(kernel, instances, rank=rank)
         return FeatureMap(kernel, inner), _some(features)
+    mapped = make_map(kernel, instances, approx=approx, rank=rank, rng=rng, owner=owner)
+    return mapped, mapped.transform(instances)
+
+
+def make_map(
+    kernel: InstanceKernel,
+    instances: Any,
+    *,
+    approx: str | None,
+    rank: int,
+    rng: np.random.Generator,
+    owner: str,
+) -> FeatureMap:
+    """Return a map that is made without the features of all instances.
+
+    Parameters
+    ----------
+    kernel, instances, rank, rng, owner
+        As in `make_features`.
+    approx : {"nystroem", "fourier"} or None
+        Which low-rank map; None only with the linear kernel.
+    """
+    if kernel.name == "linear":
+        return FeatureMap(kernel)
     if approx == "fourier":
         _check_fourier(kernel, owner)
-        inner = random_fourier(kernel, instances.shape[1], rank=rank, rng=rng)
-    else:
-        inner = nystroem(kernel, instances, rank=rank, rng=rng)
-    mapped = FeatureMap(kernel, inner)
-    return mapped, mapped.transform(instances)
+        return FeatureMap(kernel, random_fourier(kernel, instances.shape[1], rank=rank, rng=rng))
+    return FeatureMap(kernel, nystroem(kernel, instances, rank=rank, rng=rng))
 
 
 def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) -> Floats:

@@ -115,7 +115,7 @@ class FeatureRows(RowOperator):
         """Return what to say if the rows hold NaN or infinity."""
         return f"{self.owner}: instances must hold finite numbers only. Got NaN or infinity."
 
-    def take(self, rows: Integers) -> "FeatureRows":
+    def take(self, rows: Integers | slice) -> "FeatureRows":
         """Return some of these rows."""
         out = object.__new__(FeatureRows)
         out.__dict__.update(self.__dict__)

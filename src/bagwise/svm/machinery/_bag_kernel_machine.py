@@ -7,14 +7,14 @@ import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
-from bagwise.bags import Bags, segment_sum
-from bagwise.base import Share, Target, problem_key
+from bagwise.bags import Bags, BagSource, Chunk, segment_sum
+from bagwise.base import FeatureMap, Share, Target, make_features, make_map, problem_key
 from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
 from bagwise.solvers import DenseGram, RowOperator
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._precomputed import warn_unless_psd
 from bagwise.svm.machinery._problem import HingeProblem, Solution
-from bagwise.svm.machinery._representation import expansion_attributes
+from bagwise.svm.machinery._representation import expansion_attributes, weights_of
 from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
@@ -151,12 +151,12 @@ class BagKernelMachine(BagRowMachine):
         kernel = self._resolve_kernel(bags, bag_weight)
         if self._has_features:
             weights = self._instance_weights(bags)
-            representation = self._represent(bags, bag_weight)
-            instances: Any = representation.trainer
-            features = weighted_sums(instances.features, bags.offsets, weights)
+            feature_map, features = self._summed_features(bags, kernel, weights)
             _divide_rows(features, self._norms(bags, kernel, weights))
             rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
-            return self._fitted(representation, self._solve_rows(rows, target, cost_weight))
+            solutions = self._solve_rows(rows, target, cost_weight)
+            coef = weights_of(solutions, features.shape[1])
+            return {**self._fitted_parts(solutions), **feature_map.attributes(coef)}
         share = self._share(bags, needs_room=True)
         gram, weights = self._pair_sums(bags, kernel, share)
         norm = self._norms(bags, kernel, weights, np.diagonal(gram))
@@ -170,6 +170,36 @@ class BagKernelMachine(BagRowMachine):
             sums, _ = self._whole_sums(share, kernel)
             share.remember(fitted["dual_coef_"], sums, share.index, coef / norm, of_bags=True)
         return fitted
+
+    def _summed_features(
+        self, bags: Bags, kernel: InstanceKernel, weights: Floats | None
+    ) -> tuple[FeatureMap, Any]:
+        """Return the map of the kernel, and the sum of the features of each bag.
+
+        Chunks of bags are mapped when they are read: the features of all instances are kept only
+        where the map itself is made of them.
+        """
+        settings: dict[str, Any] = {
+            "approx": self.approx,
+            "rank": self.rank,
+            "rng": self._random_generator(),
+            "owner": type(self).__name__,
+        }
+        if kernel.name == "linear":
+            feature_map = FeatureMap(kernel)
+        elif self.approx == "cholesky":
+            feature_map, features = make_features(kernel, bags.instances, **settings)
+            return feature_map, weighted_sums(features, bags.offsets, weights)
+        else:
+            feature_map = make_map(kernel, bags.instances, **settings)
+
+        def add(chunk: Chunk) -> Any:
+            own = None if weights is None else weights[chunk.rows]
+            return weighted_sums(feature_map.transform(chunk.instances), chunk.bags.offsets, own)
+
+        parts = list(BagSource(bags).map(add))
+        is_sparse = sp.issparse(parts[0])
+        return feature_map, sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
 
     def _pair_sums(
         self, bags: Bags, kernel: InstanceKernel, share: Share | None
@@ -258,6 +288,8 @@ def spread(values: Floats, sizes: Integers) -> Floats:
 
 def weighted_sums(features: Any, offsets: Integers, weights: Floats | None) -> Any:
     """Return the sum of the features of each bag, each instance with its weight."""
+    if not sp.issparse(features):
+        return segment_sum(features, offsets[:-1], offsets[1:], weights=weights)
     if weights is None:
         weights = np.ones(features.shape[0])
     shape = (len(offsets) - 1, features.shape[0])

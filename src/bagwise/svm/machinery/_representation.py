@@ -117,7 +117,7 @@ def represent_by_passes(
     n_features = bags.n_features
     return Representation(
         PassTrainer(bags, points, max_memory=max_memory, **solver),
-        lambda solutions: {"coef_": _weights(solutions, n_features)},
+        lambda solutions: {"coef_": weights_of(solutions, n_features)},
     )
 
 
@@ -172,7 +172,7 @@ def _given(
     return Representation(KernelTrainer(points, bags.n_instances, **solver), attributes)
 
 
-def _weights(solutions: Sequence[Solution], n_features: int) -> Floats:
+def weights_of(solutions: Sequence[Solution], n_features: int) -> Floats:
     """Return the weight vectors; a constant machine has none."""
     zero = np.zeros(n_features)
     return np.array([zero if s.weights is None else s.weights for s in solutions])
@@ -182,7 +182,7 @@ def _linear(bags: Bags, solver: dict[str, Any]) -> Representation[PointTrainer]:
     n_features = bags.n_features
     return Representation(
         LinearTrainer(bags.instances, bags.offsets, **solver),
-        lambda solutions: {"coef_": _weights(solutions, n_features)},
+        lambda solutions: {"coef_": weights_of(solutions, n_features)},
     )
 
 
@@ -198,5 +198,5 @@ def _mapped(
         mapped = feature_map.transform(mean_instances(bags.instances, bags.offsets))
     return Representation(
         LinearTrainer(features, bags.offsets, means=mapped, **solver),
-        lambda solutions: feature_map.attributes(_weights(solutions, features.shape[1])),
+        lambda solutions: feature_map.attributes(weights_of(solutions, features.shape[1])),
     )
