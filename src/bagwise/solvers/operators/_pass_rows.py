@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
@@ -91,13 +92,15 @@ class PassRows:
         bag = np.searchsorted(self._offsets, own, side="right") - 1
         found = matrix[starts[bag] + own - self._offsets[bag]]
         found = found if self._transform is None else self._transform(found)
-        if self._more is None or inside.all():
-            return FeatureRows(found)
-        others = self._more.features(rows[~inside] - self.n_instances)
-        stacked = sp.vstack([found, others], format="csr") if sp.issparse(found) else None
-        both = np.concatenate([found, others]) if stacked is None else stacked
-        order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
-        return FeatureRows(both, np.argsort(order))
+        order = None
+        if not inside.all() and self._more is not None:
+            others = self._more.features(rows[~inside] - self.n_instances)
+            stack = sp.vstack if sp.issparse(found) else np.concatenate
+            found = stack([found, others])
+            order = np.argsort(np.argsort(~inside, kind="stable"))
+        taken = FeatureRows(found, order)
+        self._checked(taken.parts[0])
+        return taken
 
     def _map(self, function: Callable[[FeatureRows, slice], Any]) -> Iterator[Any]:
         """Yield what a function makes of each chunk of rows, and of which rows they are."""
@@ -117,7 +120,7 @@ class PassRows:
     def _features(self, instances: Any) -> FeatureRows:
         return FeatureRows(instances if self._transform is None else self._transform(instances))
 
-    def _checked(self, values: Floats) -> Floats:
+    def _checked(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return finite values; otherwise say which bag holds NaN or infinity."""
         if np.isfinite(values).all():
             return values

@@ -1,0 +1,171 @@
+"""Linear fits on many instances: time in passes, memory, gaps, beside a bare scan in the same run.
+
+Made-up bags: the positive ones hold some instances that are shifted along one direction, and a
+fifth of the labels is wrong. The unit is the processor time of `scan_max` over the same rows. Each
+fit is done from memory or, with ``--store``, from a store in a temporary folder. Then the convex
+problem of SIL, beside liblinear's hinge until its objective, with its penalised bias, is within
+1e-3 of our lower bound. Last, with ``--largest``, the slope of log time against log rows.
+
+Figures of the guide: ``python benchmarks/bench_passes.py``; wide data ``--features 1000
+--instances 100000``, text ``--features 50000 --filled 50 --instances 1000000``.
+"""
+
+import argparse
+import tempfile
+import tracemalloc
+import warnings
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from bagwise import Bags
+from bagwise.bags import scan_max
+from bagwise.solvers import PassRows, solve_svm_by_passes
+from bagwise.svm import MISVM, SIL, LabelMeanSVM, MIKernelSVM, StatisticKernelSVM, miSVM
+
+
+def make(n, d, filled=0, size=1000):
+    """Return bags of about ``size`` instances and their labels; CSR if some are ``filled``."""
+    rng = np.random.default_rng(0)
+    n_bags = max(20, n // size)
+    offsets = np.linspace(0, n, n_bags + 1).astype(np.int64)
+    y = np.arange(n_bags) % 2
+    if filled:
+        chance = 1.0 / np.arange(1, d + 1)
+        words = np.searchsorted(np.cumsum(chance / chance.sum()), rng.random(n * filled))
+        words = np.minimum(words, d - 1)
+        for i in np.flatnonzero(y):  # some documents speak of a few rare words
+            first = offsets[i] * filled
+            words[first : first + 20 * filled : 5] = d // 2 + np.arange(4 * filled) % 20
+        X = sp.csr_array(
+            (np.ones(n * filled, np.float32), words, np.arange(n + 1) * filled), shape=(n, d)
+        )
+        X.sum_duplicates()
+        X.data /= np.repeat(np.sqrt(X.power(2).sum(axis=1)), np.diff(X.indptr)).astype(np.float32)
+    else:
+        X = rng.standard_normal((n, d), dtype=np.float32)
+        X /= np.sqrt(1.0 + 0.05 * np.arange(d, dtype=np.float32))
+        direction = rng.standard_normal(d).astype(np.float32)
+        direction *= 3.0 / np.linalg.norm(direction)
+        for i in np.flatnonzero(y):
+            X[offsets[i] : offsets[i] + (offsets[i + 1] - offsets[i]) // 20 + 1] += direction
+    wrong = rng.random(n_bags) < 0.2
+    return Bags(X, offsets), np.where(wrong, 1 - y, y)
+
+
+def timed(function, repeats=1):
+    """Return the least processor time of some calls, and what the last one returned."""
+    times = []
+    for _ in range(repeats):
+        started = process_time()
+        result = function()
+        times.append(process_time() - started)
+    return min(times), result
+
+
+def memory(function):
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def scan(bags):
+    coef = np.random.default_rng(1).normal(size=bags.n_features)
+    matrix, starts, stops = bags.segments
+    return timed(lambda: scan_max(matrix, coef, starts, stops), repeats=5)[0]
+
+
+def fits(bags, y, costs, unit):
+    models = {
+        "LabelMeanSVM": LabelMeanSVM(kernel="linear"),
+        "MIKernelSVM": MIKernelSVM(kernel="linear"),
+        "StatisticKernelSVM": StatisticKernelSVM(kernel="linear"),
+    }
+    for C in costs:
+        models |= {
+            f"MISVM C={C:g}": MISVM(C, kernel="linear"),
+            f"SIL C={C:g}": SIL(C, kernel="linear"),
+            f"miSVM C={C:g}": miSVM(C, kernel="linear"),
+        }
+    for name, model in models.items():
+        seconds, _ = timed(lambda model=model: model.fit(bags, y))
+        peak = memory(lambda model=model: model.fit(bags, y)) if bags.n_instances <= 10**5 else None
+        size = "" if peak is None else f"{peak:8.0f} MB"
+        print(
+            f"{name:20} {seconds:8.2f} s {seconds / unit:8.0f} passes {size} "
+            f"{model.result_.status}, objective {model.result_.objective:.6g}",
+            flush=True,
+        )
+
+
+def beside_liblinear(bags, y, C):
+    """Solve the problem of SIL; liblinear until its own gap is as small."""
+    X, sign = bags.instances, np.repeat(np.where(y > 0, 1.0, -1.0), bags.sizes)
+    ours, result = timed(lambda: solve_svm_by_passes(PassRows(bags), sign, C))
+    bound = result.lower_bound  # of the problem with a free intercept: below liblinear's optimum
+    theirs, n_sweeps = 0.0, 1
+    while theirs < 20.0 * ours:
+        machine = LinearSVC(C=C, loss="hinge", max_iter=n_sweeps, tol=1e-10)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            theirs, _ = timed(lambda machine=machine: machine.fit(X, sign))
+        w, b = machine.coef_[0], float(machine.intercept_[0])
+        slack = np.maximum(1.0 - sign * (X @ w + b), 0.0)
+        value = 0.5 * float(w @ w + b * b) + C * float(slack.sum())
+        if value - bound <= 1e-3 * value:
+            break
+        n_sweeps *= 2
+    gap = (value - bound) / value
+    print(
+        f"SIL's problem, C={C:g}: {ours:.2f} s to a gap of {result.residual:.1e}; "
+        f"LinearSVC {theirs:.2f} s, {n_sweeps} sweeps, gap {gap:.1e}",
+        flush=True,
+    )
+
+
+def growth(largest, d):
+    sizes, times = [10**5], []
+    while sizes[-1] * 10 <= largest:
+        sizes.append(sizes[-1] * 10)
+    for n in sizes:
+        bags, y = make(n, d)
+        times.append(timed(lambda bags=bags, y=y: MISVM(kernel="linear").fit(bags, y))[0])
+        print(f"MISVM, {n:,} x {d}: {times[-1]:.2f} s", flush=True)
+    if len(sizes) > 1:
+        print(f"slope {np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--instances", type=int, default=200_000)
+    parser.add_argument("--features", type=int, default=512)
+    parser.add_argument("--filled", type=int, default=0, help="non-zeros of a row; 0: dense")
+    parser.add_argument("--costs", type=float, nargs="*", default=[1.0, 100.0])
+    parser.add_argument("--store", action="store_true", help="fit from a store")
+    parser.add_argument("--largest", type=int, default=0, help="rows of 64 features, for the slope")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bags, y = make(options.instances, options.features, options.filled)
+        if options.store:
+            bags.write(Path(folder) / "made.bags")
+            bags = Bags.open(Path(folder) / "made.bags")
+        small = bags[: min(len(bags), 30)]
+        MISVM(kernel="linear").fit(small, np.arange(len(small)) % 2)  # compile
+        solve_svm_by_passes(PassRows(small), np.resize([1.0, -1.0], small.n_instances), 1.0)
+        unit = scan(bags)
+        print(f"{bags}\nscan_max: {unit:.4f} s of processor time")
+        fits(bags, y, options.costs, unit)
+        beside_liblinear(bags, y, options.costs[0])
+    if options.largest:
+        growth(options.largest, 64)
+
+
+if __name__ == "__main__":
+    main()
