@@ -1,6 +1,8 @@
 """What the searches on bags have in common: fits that share their work, in the order it takes."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from bagwise.base import (
     as_bags,
     holds_bags,
 )
+from bagwise.exceptions import ConstantModelWarning, PositiveClassWarning
 from bagwise.model_selection._instances import InstanceMethods
 
 
@@ -26,6 +29,7 @@ class SharedSearch(InstanceMethods):
 
     estimator: Any
     cache_size: float
+    refit: Any
     _work: SharedWork | None = None
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -76,13 +80,28 @@ class SharedSearch(InstanceMethods):
         """Let the search of scikit-learn run; the last fit, which follows, shares nothing."""
         search: Any = super()
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
-        if self._work is None:
-            search._run_search(evaluate_candidates, **context)
-            return
-        try:
-            search._run_search(in_turn(evaluate_candidates, self._work), **context)
-        finally:
-            self._work.close()
+        with few_words(refit=bool(self.refit)):
+            if self._work is None:
+                search._run_search(evaluate_candidates, **context)
+                return
+            try:
+                search._run_search(in_turn(evaluate_candidates, self._work), **context)
+            finally:
+                self._work.close()
+
+
+@contextmanager
+def few_words(*, refit: bool) -> Iterator[None]:
+    """Let candidates not say again and again what the last fit says, unless a filter wants them to.
+
+    Of a candidate that is constant, its score tells enough. Which class is taken for the positive
+    one has to be said by candidates if there is no last fit.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantModelWarning, append=True)
+        if refit:
+            warnings.simplefilter("ignore", PositiveClassWarning, append=True)
+        yield
 
 
 def in_turn(
