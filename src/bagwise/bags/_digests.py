@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bagwise._threads import ordered_map, short_slices
 from bagwise.bags._bags import Bags
-from bagwise.bags._source import BagSource, Chunk
 
 
 def bag_digests(bags: Bags) -> NDArray[np.uint64]:
@@ -18,7 +18,7 @@ def bag_digests(bags: Bags) -> NDArray[np.uint64]:
     Parameters
     ----------
     bags : Bags
-        In memory or memory-mapped; a file is read chunk by chunk.
+        In memory or memory-mapped; nothing of them is copied.
 
     Returns
     -------
@@ -32,21 +32,22 @@ def bag_digests(bags: Bags) -> NDArray[np.uint64]:
     >>> first == second, first == third
     (np.True_, np.False_)
     """
-    source = BagSource(bags)
-    if bags.is_memory_mapped:
-        source = BagSource(bags, max_memory=source.chunk_bytes)
-    found: NDArray[np.uint64] = source.concatenate(_of_chunk)
-    return found
-
-
-def _of_chunk(chunk: Chunk) -> NDArray[np.uint64]:
     from bagwise.bags._hash_kernels import digest_dense, digest_sparse
 
-    matrix, starts, stops = chunk.bags.segments
+    matrix, starts, stops = bags.segments
     out = np.empty(len(starts), np.uint64)
-    with np.errstate(over="ignore", under="ignore"):
-        if sp.issparse(matrix):
-            digest_sparse(matrix.data, matrix.indices, matrix.indptr, starts, stops, out)
-        else:
-            digest_dense(matrix, starts, stops, out)
+    is_sparse = sp.issparse(matrix)
+    width = matrix.nnz / max(1, matrix.shape[0]) if is_sparse else matrix.shape[1]
+    seconds = 1e-9 * width * bags.n_instances / len(bags) if len(bags) else 0.0
+
+    def digest(piece: slice) -> None:
+        where = starts[piece], stops[piece], out[piece]
+        with np.errstate(over="ignore", under="ignore"):
+            if is_sparse:
+                digest_sparse(matrix.data, matrix.indices, matrix.indptr, *where)
+            else:
+                digest_dense(matrix, *where)
+
+    for _ in ordered_map(digest, short_slices(len(starts), seconds)):
+        pass
     return out
