@@ -48,7 +48,8 @@ def command(line):
         if not model.exists():
             data = bagwise.datasets.load_digit_bags(6)
             bagwise.save(SIL(kernel="linear").fit(data.bags, data.y), model)
-        code = main([*line.format(model=model, path=path).split(), "--quiet"])
+        words = line.format(model=model, path=path).split()
+        code = main([*words, "--overwrite", "--quiet"])  # what is there is of no kind
         if code == 130:
             raise KeyboardInterrupt
         if code:
@@ -71,7 +72,7 @@ WRITERS = {
     "explain": command(f"explain {{model}} {DIGITS} --report {{path}}"),
     "cluster": command(f"cluster {DIGITS} -m BagKMeans -k 2 -o {{path}}"),
     "annotate": command(f"annotate {DIGITS} -m SIL -o {{path}}"),
-    "pack": command(f"pack {DIGITS} {{path}} --overwrite"),
+    "pack": command(f"pack {DIGITS} {{path}}"),
     "demo": command("demo -o {path}"),
 }
 

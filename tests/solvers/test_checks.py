@@ -10,7 +10,7 @@ import bagwise.solvers as solvers
 from bagwise import Bags
 from bagwise.bags import BagSource
 from bagwise.kernels import InstanceKernel
-from bagwise.solvers import Cut, FeatureRows, KernelMeans, NuSVMInner
+from bagwise.solvers import Cut, DenseGram, FeatureRows, KernelMeans, NuSVMInner, PassRows
 
 X = np.random.default_rng(0).normal(size=(6, 2))
 GRAM = X @ X.T + np.eye(6)
@@ -19,6 +19,10 @@ BAGS = Bags(X, [0, 2, 3, 6])
 SOURCE = BagSource(BAGS)
 MEANS = KernelMeans(BAGS, InstanceKernel("rbf", gamma=0.5), 2)
 HALVES = {"sign": SIGN, "group": np.arange(6) // 2 * 2 + (SIGN > 0), "cap": np.ones(6)}
+CONE = {
+    "points": GRAM, "index": np.arange(6), "sign": SIGN, "cost": 1.0, "contrasts": np.eye(6)[:2],
+    "radius": 0.5, "price": 1.0,
+}  # fmt: skip
 PROBLEM = solvers.AssignmentProblem(
     instances=np.eye(4), cross=np.zeros((4, 1)), fixed=np.eye(1), offsets=np.array([0, 2, 4])
 )
@@ -71,10 +75,18 @@ GOOD = {
     "reduce_expansion": {
         "kernel": InstanceKernel("rbf", gamma=0.5), "X": X, "coef": np.ones((1, 6)), "n_vectors": 2
     },
+    "projection_range": {
+        "points": DenseGram(GRAM), "starts": np.array([0, 3]), "stops": np.array([3, 6]),
+        "spreads": np.ones(2), "centred": True,
+    },
     "rescale_alpha": {"alpha": np.ones(6), "cost_from": 1.0, "cost_to": 2.0},
     "search_bag_mmc": {"source": SOURCE, "starts": np.eye(2)[None], "direction": [1.0, 0.0]},
     "solve_bag_mmc": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
     "solve_bag_mmc_by_cuts": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
+    "solve_cone_svm": CONE,
+    "solve_cone_svm_by_program": CONE,
+    "solve_odm": {"gram": GRAM, "sign": SIGN, "cost": 1.0},
+    "solve_svm_by_passes": {"rows": PassRows(BAGS), "sign": SIGN, "cost": 1.0},
     "solve_expansion": {
         "source": MEANS, "Z": X[:2], "sign": SIGN[:3, None], "cost": np.ones((3, 1))
     },
@@ -148,7 +160,10 @@ OTHER = {
     ("generate_assignments", "start"),
     ("majorize_minimize", "x0"),
     ("minimize_by_cuts", "start"),
+    ("projection_range", "starts"),
     ("solve_one_norm_svm", "start"),
+    ("solve_svm_by_passes", "rows"),
+    ("solve_svm_by_passes", "start"),
 }
 
 
@@ -163,7 +178,7 @@ def _cases():
 
 def test_all_public_functions_are_here():
     public = {name for name in solvers.__all__ if inspect.isfunction(getattr(solvers, name))}
-    helpers = {"balance_direction", "instance_keys", "perturbed", "scaled_keys"}  # solve nothing
+    helpers = {"balance_direction", "instance_keys", "perturbed", "remembered", "scaled_keys"}
     assert public - helpers == set(GOOD)
 
 

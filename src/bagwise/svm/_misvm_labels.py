@@ -81,7 +81,7 @@ class miSVM(MaxRuleMachine):
     >>> model.score(bags, y)
     1.0
     >>> float((model.key_instances(bags[1::2]) == 2).mean())
-    0.9
+    1.0
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """

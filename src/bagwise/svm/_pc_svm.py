@@ -122,7 +122,7 @@ class PCSVM(MaxRuleMachine):
     >>> model.score(data.bags, data.y)
     1.0
     >>> [int((model.constraints_ == word).sum()) for word in ("vacuous", "met", "violated")]
-    [15, 2, 3]
+    [15, 4, 1]
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """

@@ -16,8 +16,10 @@ from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result
 from bagwise.solvers.operators._dense_gram import as_rows
 from bagwise.solvers.svm._cone_svm_set import ConeSet
-from bagwise.solvers.svm._cone_svm_state import NAME, ConeState
+from bagwise.solvers.svm._cone_svm_state import ConeState
 from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
+
+_NAME = "solve_cone_svm"  # in errors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,10 +109,10 @@ def solve_cone_svm(
         ``objective`` is the primal value at ``(w, b)``, ``lower_bound`` the dual value.
     """
     started = perf_counter()
-    check_limits(NAME, tol, max_iter)
+    check_limits(_NAME, tol, max_iter)
     state = ConeState(
-        as_rows(NAME, points), np.asarray(index, np.int64), sign, cost, target, contrasts, radius,
-        price, start,
+        _NAME, as_rows(_NAME, points), np.asarray(index, np.int64), sign, cost, target, contrasts,
+        radius, price, start,
     )  # fmt: skip
     search = _Search(state, tol, max_iter)
     with single_blas_thread():
@@ -125,7 +127,7 @@ class _Search(DualSearch):
 
     def __init__(self, state: ConeState, tol: float, max_iter: int) -> None:
         self.state, self.n_active = state, state.n
-        super().__init__(NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=8)
+        super().__init__(_NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=8)
 
     @property
     def n_breaking(self) -> int:

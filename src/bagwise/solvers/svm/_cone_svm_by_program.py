@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
+from bagwise.solvers._checks import check_limits
 from bagwise.solvers.operators._dense_gram import as_rows
 from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.programs._conic import solve_qp
@@ -50,9 +51,10 @@ def solve_cone_svm_by_program(
         Computed from the multipliers of the rows and the contrasts.
     """
     started = perf_counter()
+    check_limits(_NAME, tol, max_iter)
     rows = as_rows(_NAME, points)
     state = ConeState(
-        rows, np.asarray(index, np.int64), sign, cost, target, contrasts, radius, price, None
+        _NAME, rows, np.asarray(index, np.int64), sign, cost, target, contrasts, radius, price, None
     )
     k, n, p = state.n_rows, state.n, len(state.price)
     chosen = sp.csr_array((np.ones(k), state.index, np.arange(k + 1)), shape=(k, rows.n))

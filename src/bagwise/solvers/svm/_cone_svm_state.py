@@ -12,7 +12,6 @@ from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.operators._sums import compacted
 from bagwise.solvers.svm._multipliers import balanced, intercept_between
 
-NAME = "solve_cone_svm"  # in errors
 _ROUNDING = 1e-12  # of all multipliers: what their sum may be off by
 
 
@@ -26,6 +25,7 @@ class ConeState:
 
     def __init__(
         self,
+        owner: str,
         points: RowOperator,
         index: Integers,
         sign: ArrayLike,
@@ -36,23 +36,23 @@ class ConeState:
         price: ArrayLike,
         start: tuple[ArrayLike, ArrayLike] | None,
     ) -> None:
-        self.points, self.index, self.n_rows = points, index, len(index)
+        self.owner, self.points, self.index, self.n_rows = owner, points, index, len(index)
         contrasts = sp.csr_array(contrasts, dtype=np.float64)
         p = contrasts.shape[0]
         if contrasts.shape[1] != points.n:
             msg = (
-                f"{NAME}: contrasts must have one column for each of the {points.n} points. "
+                f"{owner}: contrasts must have one column for each of the {points.n} points. "
                 f"Got shape {contrasts.shape}."
             )
             raise ValueError(msg)
-        self.sign, self.cost, targets = checked_terms(NAME, sign, cost, target, self.n_rows)
+        self.sign, self.cost, targets = checked_terms(owner, sign, cost, target, self.n_rows)
         if len(np.unique(self.sign)) < 2:
-            msg = f"{NAME}: sign must hold -1 and +1, both of them. Got {self.sign[0]:g} only."
+            msg = f"{owner}: sign must hold -1 and +1, both of them. Got {self.sign[0]:g} only."
             raise ValueError(msg)
-        radii = checked_array(NAME, "radius", radius, (p,), spread=True)
-        self.price = checked_array(NAME, "price", price, (p,), spread=True)
+        radii = checked_array(owner, "radius", radius, (p,), spread=True)
+        self.price = checked_array(owner, "price", price, (p,), spread=True)
         if (radii < 0.0).any() or (self.price < 0.0).any():
-            msg = f"{NAME}: radius and price must not be negative."
+            msg = f"{owner}: radius and price must not be negative."
             raise ValueError(msg)
         self.contrasts = contrasts
         self.radius = np.concatenate([np.zeros(self.n_rows), radii])
@@ -63,14 +63,16 @@ class ConeState:
         self.x, self.along = np.zeros(self.n), np.zeros(points.n)
         self.largest = float(points.diagonal().max())
         if not np.isfinite(self.largest):
-            raise ValueError(not_finite(NAME))
+            raise ValueError(not_finite(self.owner))
         self.flat = max(1e-12 * self.largest, 1e-200)
         self.start(*start) if start is not None else self.refresh()
 
     def start(self, alpha: ArrayLike, mu: ArrayLike) -> None:
         """Go to multipliers of rows and contrasts, after what is not allowed is taken off."""
-        rows = np.clip(checked_array(NAME, "alpha0", alpha, (self.n_rows,)), 0.0, self.cost)
-        contrasts = np.clip(checked_array(NAME, "mu0", mu, self.price.shape), 0.0, self.price)
+        rows = np.clip(checked_array(self.owner, "start", alpha, (self.n_rows,)), 0.0, self.cost)
+        contrasts = np.clip(
+            checked_array(self.owner, "start", mu, self.price.shape), 0.0, self.price
+        )
         if abs(self.sign @ rows) > _ROUNDING * rows.sum():  # less than that, `refresh` takes off
             rows = balanced(rows, self.sign)
         self.x[:] = np.concatenate([self.sign * rows, contrasts])
@@ -108,7 +110,7 @@ class ConeState:
         used = np.flatnonzero(coef)
         products = self.points.products(used, coef[used])
         if not np.isfinite(products).all():
-            raise ValueError(not_finite(NAME))
+            raise ValueError(not_finite(self.owner))
         return products
 
     def expansion(self, x: Floats) -> Floats:

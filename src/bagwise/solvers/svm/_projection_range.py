@@ -7,6 +7,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
+from bagwise.solvers._checks import check_limits
 from bagwise.solvers.operators._row_operator import RowOperator
 
 _RATE = 8.0  # at which weights of bags change in the first round
@@ -71,6 +72,7 @@ def projection_range(
     max_iter : int
         Most directions.
     """
+    check_limits("projection_range", tol, max_iter)
     bags = _Bags(points, starts, stops, centred=centred)
     mean_spreads = spreads / bags.sizes
     vacuous = float(mean_spreads.max(initial=0.0))
