@@ -13,6 +13,8 @@ from bagwise.bags import Bags, BagSource, segment_rows
 from bagwise.exceptions import SolverError
 from bagwise.solvers.operators._feature_rows import FeatureRows
 
+_PIECES = 32  # into which rows are cut at least, if they are many and their products independent
+
 
 class PassRows:
     """The instances of bags, and perhaps some points behind them, as rows to be read in passes.
@@ -64,7 +66,7 @@ class PassRows:
         def fill(part: FeatureRows, rows: slice) -> None:
             out[rows] = part.dot(w)
 
-        for _ in self._map(fill):
+        for _ in self._map(fill, any_grid=True):
             pass
         if self._more is not None:
             out[self.n_instances :] = self._more.dot(w)
@@ -102,14 +104,21 @@ class PassRows:
         self._checked(taken.parts[0])
         return taken
 
-    def _map(self, function: Callable[[FeatureRows, slice], Any]) -> Iterator[Any]:
-        """Yield what a function makes of each chunk of rows, and of which rows they are."""
+    def _map(
+        self, function: Callable[[FeatureRows, slice], Any], *, any_grid: bool = False
+    ) -> Iterator[Any]:
+        """Yield what a function makes of each chunk of rows, and of which rows they are.
+
+        Chunks may be joined under ``any_grid``, which saves calls.
+        """
         if self._here is None:
             yield from self._source.map(
                 lambda chunk: function(self._features(chunk.instances), chunk.rows)
             )
             return
         here, bounds = self._here, self._offsets[self._source.grid].tolist()
+        if any_grid:
+            bounds = [*bounds[: -1 : max(1, len(bounds) // _PIECES)], bounds[-1]]
         self._source.refuse_changed()
         yield from ordered_map(
             lambda rows: function(here.take(rows), rows),

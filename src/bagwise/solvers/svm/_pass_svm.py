@@ -20,13 +20,13 @@ from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._pass_rows import PassRows
-from bagwise.solvers.svm._linear_svm import solve_linear_svm
 from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._primal_newton import NewtonModel
+from bagwise.solvers.svm._svm_dual import solve_svm_dual
 
 _NAME = "solve_svm_by_passes"
 _SEED = 2010  # of the samples of rows that curvature is estimated from
-_SET = 500  # rows that a working set begins with, and that each round adds
+_SET = 750  # rows that a working set begins with, and that each round adds
 _MOST_SUPPORT = 2000  # rows short of their targets, and of multipliers, that it may hold
 _SET_ROUNDS = 25  # most rounds of a working set before smoothing is tried again
 _SETS = 3  # how often working sets are tried
@@ -248,20 +248,22 @@ class _Search:
             if self.ended:
                 return
             some = self.rows.take(chosen)
-            solved = solve_linear_svm(
-                some, self.sign[chosen], self.cost[chosen], target=self.target[chosen],
-                alpha0=alpha[chosen], tol=tol,
+            sign = self.sign[chosen]
+            solved = solve_svm_dual(
+                some.gram(), sign, self.cost[chosen], target=self.target[chosen],
+                alpha0=alpha[chosen], tol=tol, check_finite=False,
             )  # fmt: skip
             alpha = np.zeros(self.rows.n)
             alpha[chosen] = solved.x
-            self.offer_dual(alpha, some.combine(self.sign[chosen] * solved.x))
-            z_new = self.dot(solved.coef)
-            w, b, z = self.between((w, b, z), (solved.coef, solved.intercept, z_new))
+            coef = some.combine(sign * solved.x)
+            self.offer_dual(alpha, coef)
+            z_new = self.dot(coef)
+            w, b, z = self.between((w, b, z), (coef, solved.intercept, z_new))
             self.offer_point(w, b, z)
             short = self.shortfall(z_new, solved.intercept)
             short[chosen] = -np.inf
             if not (short > 0.0).any():  # the set was the right one
-                self.offer_point(solved.coef, solved.intercept, z_new)
+                self.offer_point(coef, solved.intercept, z_new)
                 if not solved.residual > 0.0 or tol < 1e-12:
                     return
                 tol *= 1e-2
@@ -292,7 +294,7 @@ class _Search:
             (last[0] - first[0], last[1] - first[1], last[2] - first[2]),
         )
         low, high, step = 0.0, 1.0, 1.0
-        for _ in range(30):
+        for _ in range(20):
             slope = float(dw @ (w + step * dw)) + hinge_slope(
                 self.sign, self.target, self.cost, z, dz, b, db, step
             )
