@@ -33,6 +33,7 @@ MAP_CONSTRAINTS: dict[str, list[Any]] = {
 }
 #: An exact factor of the Gram matrix is made of no more instances than this.
 MOST_EXACT = 10_000
+_BLOCK = 4096  # rows that are multiplied at a time
 _WITH_FOURIER = ("rbf", "laplacian")
 
 
@@ -160,13 +161,22 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
         fourier = FourierMap(kernel, fitted["fourier_weights_"], fitted["fourier_offset_"])
         return np.asarray(fourier.transform(instances) @ fitted["coef_"].T, np.float64)
     if "coef_" in fitted:
-        return np.asarray(instances @ fitted["coef_"].T, np.float64)
+        return _products(instances, fitted["coef_"])
     if model.kernel == "precomputed":
         return np.asarray(instances[:, fitted["support_"]] @ fitted["dual_coef_"].T, np.float64)
     scores: Floats = model._fitted_kernel(fitted).expand(
         instances, fitted["support_vectors_"], fitted["dual_coef_"]
     )
     return scores
+
+
+def _products(instances: Any, coef: Floats) -> Floats:
+    """Return inner products with weights, block by block: single precision is never copied."""
+    n, weights = int(instances.shape[0]), np.ascontiguousarray(coef.T)
+    out = np.empty((n, len(coef)))
+    for start in range(0, n, _BLOCK):
+        out[start : start + _BLOCK] = instances[start : start + _BLOCK] @ weights
+    return out
 
 
 def _some(features: NDArray[Any]) -> NDArray[Any]:

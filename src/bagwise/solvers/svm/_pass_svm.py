@@ -34,6 +34,7 @@ _SET_TOL = 1e-2  # violation at which a working set is solved, in units of the t
 _SAMPLE = 4  # rows per feature that curvature is estimated from
 _MOST_FEATURES = 4096  # counted for it
 _SMALLEST_SAMPLE = 1000
+_SHARE = 0.1  # of a gradient that a step on a sample may leave
 _SHARPEN = 3.0  # factor between the slopes of successive smoothings
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
 
@@ -340,7 +341,7 @@ class _Smoothing:
         self.model = NewtonModel(
             search.rows, search.sign, search.target,
             base=0.5 * search.cost, slope=search.cost.copy(), cap=search.cost,
-            w=search.w, b=search.b, z=search.z,
+            w=search.w, b=search.b, z=search.z, share=_SHARE,
         )  # fmt: skip
         self.sharpness = 1.0
         self.v: Floats | None = None  # the sum of rows that the answers make, once it is known

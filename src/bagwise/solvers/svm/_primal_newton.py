@@ -204,6 +204,8 @@ class NewtonModel:
         ``p``.
     intercept_pull : float
         ``p_b``.
+    share : float
+        What conjugate gradients may leave of a gradient.
     """
 
     def __init__(
@@ -222,7 +224,9 @@ class NewtonModel:
         intercept_penalty: float | None = 0.0,
         pull: Floats | None = None,
         intercept_pull: float = 0.0,
+        share: float = 1e-3,
     ) -> None:
+        self.share = share
         self.matrix, self.sign, self.target = matrix, sign, target
         self.base, self.slope, self.cap = base, slope, cap
         self.quadratic, self.rho = quadratic, intercept_penalty
@@ -426,7 +430,7 @@ class NewtonModel:
         product, first = float(residual @ preconditioned), float(np.abs(right).max())
         for _ in range(500):
             checkpoint()
-            if np.abs(residual).max() <= 1e-3 * first:
+            if np.abs(residual).max() <= self.share * first:
                 break
             q = times(p)
             step = product / float(p @ q)
