@@ -51,6 +51,18 @@ def test_parts_that_failed_are_counted():
     )
 
 
+def test_a_sum_of_problems_is_as_far_from_its_optimum_as_all_of_them():
+    parts = [
+        certificate(Status.CONVERGED, objective=2.0, lower_bound=1.5, residual=0.1, n_iter=3),
+        certificate(Status.CONVERGED, objective=8.0, lower_bound=-4.0, residual=0.3, n_iter=4),
+        certificate(Status.STALLED, objective=1.0, lower_bound=0.25, residual=0.2, n_iter=5),
+    ]
+    total = Certificate.total(parts)
+    assert (total.objective, total.lower_bound, total.gap) == (11.0, -2.25, 13.25)
+    assert (total.status, total.residual, total.n_iter) == (Status.STALLED, 0.3, 12)
+    assert Certificate.total([*parts, certificate()]).lower_bound == -np.inf  # one is not known
+
+
 def test_starts_and_how_far_apart_they_ended():
     one = certificate()
     three, two = (certificate(ends=np.array(ends)) for ends in ([0.2, 0.4, 0.1], [8.0, 4.0]))

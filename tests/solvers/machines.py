@@ -122,13 +122,15 @@ def pass_svm(kind, *, sparse=False):
     )  # fmt: skip
 
 
-def squared_hinge(kind, *, metric=False, fit_intercept=True):
+def squared_hinge(kind, *, metric="", fit_intercept=True):
     A, sign, cost = rows(kind)
     X, d = A.astype(float), A.shape[1]
     R = np.eye(d)
-    if metric:
+    if metric == "metric":
         root = np.random.default_rng(5).normal(size=(d, d))
         R = root @ root.T
+    elif metric == "singular":
+        R[2:] = 0.0
     length = max(np.sqrt((X**2).sum(axis=1).max()), float(fit_intercept))
 
     def objective(result):
@@ -144,7 +146,7 @@ def squared_hinge(kind, *, metric=False, fit_intercept=True):
         return Value(size, blur * length).over(alpha.sum() * length) if size else Value(0.0, 0.0)
 
     return Problem(
-        "minimize_squared_hinge", kind + "-metric" * metric + "-origin" * (not fit_intercept),
+        "minimize_squared_hinge", f"{kind}-{metric}" + "-origin" * (not fit_intercept),
         {"A": A, "sign": sign, "cost": cost, "quadratic": R if metric else None,
          "fit_intercept": fit_intercept},
         objective, None, criterion, exact={"tol": 1e-13},

@@ -104,7 +104,8 @@ def table():
         out += [expansion(kind, "solve_expansion")]
         out += [k_medoids(kind, "fasterpam"), k_medoids(kind, "alternate")]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
-    out += [squared_hinge(kind, metric=True) for kind in ("plain", "costs", "large")]
+    for metric in ("metric", "singular"):
+        out += [squared_hinge(kind, metric=metric) for kind in ("plain", "costs", "large")]
     out += [one_norm(kind, sparse=True) for kind in ("plain", "costs")]
     out += [cuts("plain", C, eps) for C in (0.01, 1e4) for eps in (0.0, 0.01)]
     for solver in ("solve_bag_mmc", "solve_bag_mmc_by_cuts"):

@@ -203,6 +203,25 @@ def test_the_longest_vector_counts():
     np.testing.assert_allclose(rule.residual(np.array([1.0, 2.0]), gradients), [1.0, 1.0])
 
 
+@pytest.mark.parametrize(
+    ("decrease", "n_steps", "is_met"),
+    [(0.05, 1, False), (0.05, 4, False), (0.05, 5, True), (0.15, 5, False), (0.5e-4, 1, True)],
+)
+def test_a_few_slow_steps_prove_little(decrease, n_steps, is_met):
+    """Before the window is full, a thousandth of tol ends a descent."""
+    rule = lbfgs.StoppingRule(tol=0.1, window=5)
+    history = [np.array([0.9 - decrease * step]) for step in range(n_steps + 1)]
+    assert rule.is_met(history, np.array([[1.0]])).tolist() == [is_met]
+
+
+@pytest.mark.parametrize("curvature", [1e-4, 1e-2, 1.0])
+def test_steps_are_long_enough_for_the_slope_to_fall(curvature):
+    """The condition of Wolfe, also for a first step that is far too short."""
+    function = quadratic(np.array([[curvature]]), np.zeros(1))
+    [result] = minimize_lbfgs(function, [[1000.0]], max_iter=1)
+    assert abs(result.x[0]) <= 0.9 * 1000.0
+
+
 def test_can_be_cut(monkeypatch):
     calls = []
 

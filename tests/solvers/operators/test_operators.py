@@ -21,6 +21,7 @@ from bagwise.solvers import (
     solve_linear_svm,
     solve_svm_dual,
 )
+from bagwise.solvers.operators import _feature_rows
 from solvers.blocks import BlockRows
 
 OFFSETS = np.array([0, 1, 5, 7, 14, 17])
@@ -225,6 +226,24 @@ def test_an_empirical_map_has_the_gram_matrix_for_features(operator):
     close(features.columns(np.array([1, 4])), gram[:, [1, 4]])
     close(features.dot(w), gram @ w)
     close(features.combine(w), w @ gram)
+
+
+@pytest.mark.parametrize("as_matrix", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
+def test_rows_piece_by_piece(monkeypatch, as_matrix):
+    """Sums over all rows are sums over the pieces that they are cut into."""
+    monkeypatch.setattr(
+        _feature_rows, "short_slices", lambda n, seconds: [slice(0, 5), slice(5, n)]
+    )
+    monkeypatch.setattr(_feature_rows, "slice_length", lambda seconds: 1)
+    rng = np.random.default_rng(0)
+    X, weight, w = rng.normal(size=(40, 20)), rng.uniform(size=40), rng.normal(size=20)
+    rows = FeatureRows(as_matrix(X))
+    bordered = np.column_stack([X, np.ones(40)])
+    np.testing.assert_allclose(rows.dot(w), X @ w)
+    np.testing.assert_allclose(rows.combine(weight), weight @ X)
+    np.testing.assert_allclose(rows.square_norms(), (X**2).sum(axis=1))
+    np.testing.assert_allclose(rows.curvature(weight), bordered.T @ (weight[:, None] * bordered))
+    np.testing.assert_allclose(rows.gram(), X @ X.T, atol=1e-12)
 
 
 def test_features_by_columns():
