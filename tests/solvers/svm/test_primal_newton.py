@@ -9,6 +9,7 @@ import bagwise.solvers.svm._primal_newton as primal_newton
 from bagwise.solvers import Status, minimize_squared_hinge, solve_qp
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._primal_newton import NewtonModel
+from bagwise.solvers.svm._primal_newton_kernels import free_terms
 
 
 def _data(n=80, d=5, *, shift=1.0, seed=0):
@@ -269,3 +270,46 @@ def test_errors_say_what_is_wrong(changes, message):
     arguments = {"A": A, "sign": [1, -1, 1], "cost": 1.0} | changes
     with pytest.raises(ValueError, match=message):
         minimize_squared_hinge(**arguments)
+
+
+# ------------------------------------------------------------------------------ the steps alone
+
+
+@pytest.mark.parametrize("rho", [None, 0.0, 0.7])
+def test_every_way_to_a_newton_step_solves_the_same_system(rho):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(12, 30)), rng.uniform(0.5, 2.0, 12)
+    rows = FeatureRows(X)
+    model = NewtonModel(
+        rows, np.where(np.arange(12) % 3, 1.0, -1.0), np.ones(12),
+        base=np.zeros(12), slope=np.ones(12), cap=np.full(12, np.inf),
+        intercept_penalty=rho, w=rng.normal(size=30), b=0.3 if rho is not None else 0.0,
+    )  # fmt: skip
+    model.evaluate()
+    gradient = np.append(model.gradient, model.gradient_b)
+    bordered = np.column_stack([X, np.full(12, float(rho is not None))])
+    hessian = np.diag(np.append(np.ones(30), 1.0 if rho is None else rho))
+    hessian += bordered.T @ (weight[:, None] * bordered)
+    expected = np.linalg.solve(hessian, -gradient)
+    for step in (
+        model._primal_direction(rows.curvature(weight)),
+        model._dual_direction(rows, weight),
+    ):
+        np.testing.assert_allclose(step, expected, rtol=1e-8, atol=1e-10)
+    rough = hessian @ model._conjugate_direction(rows, weight) + gradient
+    assert np.abs(rough).max() <= 1.01e-3 * np.abs(gradient).max()
+
+
+@pytest.mark.parametrize("blur", [0.0, 0.5])
+def test_terms_beyond_their_kinks_bend_less_the_farther_they_are(blur):
+    answer = np.array([-2.0, -0.6, -0.2, 0.0, 0.5, 1.0, 1.3, 1.7, 9.0])  # bounds are 0 and 1
+    n, slope = len(answer), 2.0
+    free, weight = np.empty(n, np.int64), np.empty(n)
+    count = free_terms(
+        np.ones(n), answer / slope, np.zeros(n), 0.0, np.zeros(n), np.full(n, slope), np.ones(n),
+        4.0, blur, free, weight,
+    )  # fmt: skip
+    beyond = np.maximum(0.0, np.maximum(-answer, answer - 1.0))
+    inside = (answer > 0.0) & (answer < 1.0) | (beyond < blur)
+    assert free[:count].tolist() == np.flatnonzero(inside).tolist()
+    np.testing.assert_allclose(weight[:count], slope / (1.0 + 2.0 * beyond[inside]))
