@@ -94,19 +94,24 @@ class Run(NamedTuple):
 
 @cache
 def runs(problem):
-    """Solve with budgets of 0 to 3 iterations, these loosely too, then as usual and exactly."""
+    """Solve with budgets of 0 to 3 iterations, these loosely too, halfway, as usual and exactly."""
     usual = {problem.budget: problem.default(problem.budget)}
-    tol = problem.default("tol") if problem.tol is None else problem.tol
     changes = [{problem.budget: budget} for budget in range(problem.least, 4)]
     if problem.exact and problem.criterion:
         changes += [
             change | {"tol": loose} for loose in (0.3, 0.05) for change in [*changes, usual]
         ]
-    changes += [usual, usual | problem.exact]
+    end = _run(problem, usual)
+    if end.result.n_iter > 7:
+        changes.append({problem.budget: end.result.n_iter // 2})
     return [
-        Run(change[problem.budget], change.get("tol", tol), problem.solve(**change))
-        for change in changes
-    ]
+        *(_run(problem, change) for change in changes), end, _run(problem, usual | problem.exact)
+    ]  # fmt: skip
+
+
+def _run(problem, change):
+    tol = problem.default("tol") if problem.tol is None else problem.tol
+    return Run(change[problem.budget], change.get("tol", tol), problem.solve(**change))
 
 
 # ------------------------------------------------------------------------------------ hard rows

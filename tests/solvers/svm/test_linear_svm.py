@@ -10,6 +10,7 @@ from sklearn.svm import SVC, LinearSVC
 import bagwise.solvers.svm._linear_svm as linear_dual
 import bagwise.solvers.svm._linear_svm_kernels as kernels
 from bagwise.solvers import FeatureRows, Status, solve_linear_svm, solve_qp, solve_svm_dual
+from bagwise.solvers.svm._linear_problem import LinearProblem
 
 LOSSES = ["hinge", "squared_hinge"]
 INTERCEPTS = ["free", "penalized", "none"]
@@ -502,3 +503,55 @@ def test_errors_say_what_is_wrong(changes, message):
     arguments = {"instances": np.eye(4)[:, :2], "sign": [1, -1, 1, -1], "cost": 1.0} | changes
     with pytest.raises(ValueError, match=message), np.errstate(all="ignore"):
         solve_linear_svm(**arguments)
+
+
+# ------------------------------------------------------------------------------ the stages alone
+
+RHO = {"free": 0.0, "penalized": 1.0, "none": None}
+
+
+def stage(intercept, cost=0.05, n=40, d=4):
+    """Return a hinge problem without what comes before and after a stage, and its solution."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(n, d))
+    sign = np.where(X[:, 0] + rng.normal(size=n) > 0.0, 1.0, -1.0)
+    cost = cost * rng.uniform(0.5, 2.0, n)
+    problem = LinearProblem(FeatureRows(X), sign, cost, np.ones(n), False, RHO[intercept])
+    solved = solve_linear_svm(X, sign, cost, intercept=intercept, tol=1e-10)
+    return linear_dual._Search(problem, 1e-6, 100), problem.point(solved.x)
+
+
+@pytest.mark.parametrize("intercept", RHO)
+def test_polishing_takes_rows_to_the_bounds_that_they_reach(intercept):
+    search, end = stage(intercept)
+    cap, alpha = search.problem.cap, end.alpha.copy()
+    full, none = np.flatnonzero(alpha >= cap), np.flatnonzero(alpha <= 0.0)
+    for row, value in ((full[0], 0.999 * cap[full[0]]), (none[0], 1e-3 * cap[none[0]])):
+        alpha[:] = end.alpha
+        alpha[row] = value
+        polished = search._polish(search.problem.point(search.problem.feasible(alpha)))
+        assert polished.residual <= 1e-8
+        assert polished.alpha[row] == end.alpha[row]
+
+
+def test_a_primal_point_is_taken_only_where_it_is_better():
+    search, end = stage("none")
+    coarse = search.problem.point(0.5 * end.alpha)
+    better = search._or_better(coarse, end.w, end.b, end.z)
+    assert (better.primal, better.dual) == (end.primal, coarse.dual)
+    assert better.w is end.w
+    worse = 30.0 * coarse.w, coarse.b, 30.0 * coarse.z
+    assert search.problem.primal(*worse) > coarse.primal
+    assert search._or_better(coarse, *worse) is coarse
+
+
+@pytest.mark.parametrize("size", [6, 20, 100])
+def test_a_sample_has_the_cost_of_all_rows(size):
+    search, _ = stage("free")
+    whole = search.problem
+    sample = whole.sample(np.random.default_rng(0), size)
+    for s in (-1.0, 1.0):
+        assert (sample.sign == s).sum() == min(size // 2, (whole.sign == s).sum())
+        assert sample.cost[sample.sign == s].sum() == pytest.approx(
+            whole.cost[whole.sign == s].sum()
+        )
