@@ -142,11 +142,11 @@ def test_ties_are_broken_by_content(seed):
     X, y, weight = rng.random((12, 30)), np.arange(12) < 1, rng.integers(1, 5, 12)
     weight[0] = 2
     order = rng.permutation(12)
-    model = MILES().fit(X, y, weight)
+    model = MILES(C=1.0).fit(X, y, weight)
     expected = model.decision_function(X)
-    other = MILES().fit(X[order], y[order], weight[order])
+    other = MILES(C=1.0).fit(X[order], y[order], weight[order])
     np.testing.assert_allclose(other.decision_function(X), expected, atol=1e-7)
-    repeated = MILES().fit(X.repeat(weight, axis=0), y.repeat(weight))
+    repeated = MILES(C=1.0).fit(X.repeat(weight, axis=0), y.repeat(weight))
     np.testing.assert_allclose(repeated.decision_function(X), expected, atol=1e-7)
 
 

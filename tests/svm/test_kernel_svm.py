@@ -108,7 +108,7 @@ def test_map_of_full_rank_is_the_kernel(normalization, approx):
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_random_features_are_the_machine_of_their_inner_products(normalization):
     bags, y = make_toy_bags(24, kind="close")
-    params = {"normalization": normalization, "gamma": 0.2, "tol": 1e-9}
+    params = {"C": 1.0, "normalization": normalization, "gamma": 0.2, "tol": 1e-9}
     model = MIKernelSVM(approx="fourier", rank=4000, random_state=0, **params).fit(bags, y)
     assert model.coef_.shape == (1, 4000)
     features = fourier_features(model, np.concatenate(bags))
@@ -165,7 +165,7 @@ def test_classes_are_learned_one_against_the_rest(normalization):
     bags, y = make_toy_bags(30, n_classes=3, kind="close")
     params = {"kernel": "rbf", "gamma": 0.1}
     K = set_kernel(bags, bags, normalization, **params)
-    model = MIKernelSVM(normalization=normalization, tol=1e-9, **params).fit(bags, y)
+    model = MIKernelSVM(1.0, normalization=normalization, tol=1e-9, **params).fit(bags, y)
     scores = model.decision_function(bags)
     for c in range(3):
         coef, intercept, _ = solve_dual(K, np.where(y == c, 1.0, -1.0), 1.0)

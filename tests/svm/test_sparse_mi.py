@@ -205,7 +205,7 @@ def test_label_lists():
     bags, _ = make_toy_bags(30, kind="close")
     rng = np.random.default_rng(0)
     y = rng.random((30, 3)) < 0.4
-    model = SparseMI(5, random_state=0).fit(bags, y.astype(int))
+    model = SparseMI(5, C=1.0, random_state=0).fit(bags, y.astype(int))
     assert model.coef_.shape == (3, 5)
     signs = np.where(y, 1.0, -1.0)
     expected = objective(model, bags, signs, 1.0, kernel="rbf", gamma=model.gamma_)
@@ -304,7 +304,7 @@ def test_bad_parameters(params):
 def test_objectives_of_the_prototype_on_musk1(load_set, n_vectors, expected):
     bags, y = scaled_bags(load_set("musk1"))
     found = [
-        SparseMI(n_vectors, gamma="2/d", random_state=seed).fit(bags, y).result_.objective
+        SparseMI(n_vectors, C=1.0, gamma="2/d", random_state=seed).fit(bags, y).result_.objective
         for seed in range(4)
     ]
     assert np.mean(found) == pytest.approx(expected, rel=0.02)

@@ -99,7 +99,7 @@ def test_bags_of_one_are_vectors_twice(params):
     X = np.concatenate(bags)
     doubled = np.hstack([X, X])
     expected = SVC(tol=1e-8, **params).fit(doubled, y).decision_function(doubled)
-    scores = StatisticKernelSVM(**params, tol=1e-8).fit(X, y).decision_function(X)
+    scores = StatisticKernelSVM(C=1.0, **params, tol=1e-8).fit(X, y).decision_function(X)
     np.testing.assert_allclose(scores, expected, atol=1e-4)
 
 
@@ -132,7 +132,7 @@ def test_map_of_full_rank_is_the_kernel(cls, approx):
 
 def test_random_features_are_the_machine_of_their_inner_products():
     bags, y = make_toy_bags(24, kind="close")
-    params = {"gamma": 0.1, "tol": 1e-9}
+    params = {"C": 1.0, "gamma": 0.1, "tol": 1e-9}
     model = StatisticKernelSVM(approx="fourier", rank=4000, random_state=0, **params).fit(bags, y)
     assert model.fourier_weights_.shape == (6, 4000)
     statistics = np.stack([np.append(bag.min(axis=0), bag.max(axis=0)) for bag in bags])

@@ -68,8 +68,8 @@ class MIGraphSVM(BagKernelMachine):
     Parameters
     ----------
     C : float
-        Cost of margin violations. It counts in units of the kernel, whose diagonal is below 1 with
-        ``"average"`` and the RBF kernel.
+        Cost of margin violations. Bags that are means of many instances lie close together, the
+        closer the larger they are, and a small ``C`` then gives all of them the same label.
     graph : {"cliques", "edges"}
         miGraph or MIGraph; see above. Instances have scores with ``"cliques"`` only: that of the
         bag that holds the instance alone. A bag then scores, with ``"average"``, as the mean of its
@@ -147,7 +147,7 @@ class MIGraphSVM(BagKernelMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 100.0,
         *,
         graph: str = "cliques",
         normalization: str | None = None,

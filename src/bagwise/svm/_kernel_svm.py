@@ -36,8 +36,8 @@ class MIKernelSVM(BagKernelMachine):
     Parameters
     ----------
     C : float
-        Cost of margin violations. It counts in units of the kernel, whose diagonal is below 1 with
-        ``"average"`` and the RBF kernel.
+        Cost of margin violations. Bags that are means of many instances lie close together, the
+        closer the larger they are, and a small ``C`` then gives all of them the same label.
     normalization : {"average", "feature_space"}
         What the sum over pairs is divided by; see above.
     loss : {"hinge", "squared_hinge"}
@@ -72,7 +72,7 @@ class MIKernelSVM(BagKernelMachine):
     >>> y = np.arange(20) % 2
     >>> for bag in bags[1::2]:
     ...     bag[2] += 5.0
-    >>> model = MIKernelSVM(C=10.0).fit(bags, y)
+    >>> model = MIKernelSVM().fit(bags, y)
     >>> model.score(bags, y)
     1.0
     """
@@ -84,7 +84,7 @@ class MIKernelSVM(BagKernelMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 100.0,
         *,
         normalization: str = "average",
         loss: str = "hinge",

@@ -52,7 +52,7 @@ class LabelMeanSVM(BagKernelMachine):
     >>> y = np.arange(20) % 2
     >>> for bag in bags[1::2]:
     ...     bag[2] += 5.0
-    >>> model = LabelMeanSVM(C=10.0).fit(bags, y)
+    >>> model = LabelMeanSVM().fit(bags, y)
     >>> model.score(bags, y)
     1.0
     """
@@ -60,6 +60,39 @@ class LabelMeanSVM(BagKernelMachine):
     normalization = "average"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelMachine._parameter_constraints
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        class_weight: Any = None,
+        cache_size: float = 200.0,
+        tol: float = 1e-6,
+        max_iter: int = 10_000_000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            approx=approx,
+            rank=rank,
+            class_weight=class_weight,
+            cache_size=cache_size,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
 
     @property
     def _loss(self) -> str:

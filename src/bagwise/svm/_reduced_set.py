@@ -154,7 +154,7 @@ class ReducedSetSVM(ExpansionMachine):
         self,
         n_vectors: int = 50,
         *,
-        C: float = 1.0,
+        C: float = 10.0,
         kernel: str = "rbf",
         gamma: Any = "scale",
         degree: int = 3,

@@ -137,7 +137,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 100.0,
         *,
         consistency: float = 0.1,
         normalization: str = "average",

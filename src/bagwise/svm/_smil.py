@@ -95,7 +95,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 100.0,
         *,
         kernel: Any = "rbf",
         gamma: Any = "scale",

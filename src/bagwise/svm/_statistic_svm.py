@@ -138,7 +138,7 @@ class StatisticKernelSVM(StatisticMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 10.0,
         *,
         statistic: str = "minmax",
         kernel: Any = "rbf",
@@ -234,7 +234,7 @@ class MinimaxKernelSVM(StatisticMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 10.0,
         *,
         degree: int = 2,
         coef0: float = 1.0,
