@@ -103,7 +103,7 @@ def test_first_programme_has_the_means_of_kernel_rows():
         for i in np.flatnonzero(y)
     )
     loss += np.maximum(1.0 + scores[negatives], 0.0).sum()
-    model = MICA(gamma=0.5).fit(bags, y)
+    model = MICA(C=1.0, gamma=0.5).fit(bags, y)
     assert model.result_.history[0] == pytest.approx(np.abs(u).sum() + loss, rel=1e-6)
 
 
@@ -112,7 +112,7 @@ def test_bags_of_one_instance_make_a_one_norm_machine():
     X = np.concatenate(bags)
     K = instance_kernel(X, X, "rbf", gamma=scale_gamma(X))
     u, b, value = solve_program(K, np.where(y == 1, 1.0, -1.0), 1.0)
-    model = MICA().fit(X, y)
+    model = MICA(C=1.0).fit(X, y)
     assert model.result_.objective == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(model.decision_function(X), K @ u + b, atol=1e-6)
     assert model.n_iter_ == 1
@@ -216,11 +216,11 @@ def test_ties_are_broken_by_content(seed):
     X, y, weight = rng.random((12, 30)), np.arange(12) < 1, rng.integers(1, 5, 12)
     weight[0] = 2
     order = rng.permutation(12)
-    model = MICA().fit(X, y, weight)
+    model = MICA(C=1.0).fit(X, y, weight)
     expected = model.decision_function(X)
-    other = MICA().fit(X[order], y[order], weight[order])
+    other = MICA(C=1.0).fit(X[order], y[order], weight[order])
     np.testing.assert_allclose(other.decision_function(X), expected, atol=1e-7)
-    repeated = MICA().fit(X.repeat(weight, axis=0), y.repeat(weight))
+    repeated = MICA(C=1.0).fit(X.repeat(weight, axis=0), y.repeat(weight))
     np.testing.assert_allclose(repeated.decision_function(X), expected, atol=1e-7)
 
 

@@ -101,7 +101,7 @@ class MISVM(MaxRuleMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 100.0,
         *,
         negative_slack: str = "instance",
         kernel: Any = "rbf",

@@ -139,7 +139,7 @@ class PCSVM(MaxRuleMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 100.0,
         *,
         spread: float = 0.75,
         lam: float | None = None,

@@ -85,7 +85,7 @@ class ReducedSetSVM(ExpansionMachine):
     machine_result_ : Certificate
         Of the machine that is approximated.
     n_iter_ : int
-        Iterations of the refinement.
+        Iterations of the refinement; 1 also where it has nothing to do.
 
     See Also
     --------
@@ -200,6 +200,11 @@ class ReducedSetSVM(ExpansionMachine):
             "result_": _as_good_as(reduced.certificate, machine["result_"]),
             "machine_result_": machine["result_"],
         }
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations, at least 1 as scikit-learn has it."""
+        return max(1, super().n_iter_)
 
     def _machine(self) -> LabelMeanSVM:
         return LabelMeanSVM(

@@ -69,6 +69,7 @@ def check_bad_weight_refused(estimator: Any) -> None:
 def check_class_weight_dict(estimator: Any) -> None:
     """A dict of class weights is the sample weight of the bags of each class."""
     bags, y = make_toy_bags(20, kind="close")
+    bags, y = bags + bags[:2], np.append(y, 1 - y[:2])  # no model fits both labels of a bag
     names = np.array(["a", "b"])[y]
     estimator = fresh(estimator, **with_positive(estimator, "b"))
     weighted = fitted(estimator, bags, names, class_weight={"a": 0.3, "b": 2.0})

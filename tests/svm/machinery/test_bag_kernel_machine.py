@@ -74,7 +74,7 @@ def test_given_kernel_in_model_selection(estimator):
     assert search.predict(K).shape == y.shape
     scores = cross_val_score(model, K, y, cv=3)
     if estimator in HINGE:
-        ordinary = SVC(kernel="precomputed", tol=1e-8)
+        ordinary = SVC(C=model.C, kernel="precomputed", tol=1e-8)
         np.testing.assert_array_equal(scores, cross_val_score(ordinary, K, y, cv=3))
 
 

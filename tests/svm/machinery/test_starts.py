@@ -214,7 +214,7 @@ BAD_FIRST_STARTS = {
     "miSVM": (miSVM(C=10.0), (2, 20, 8.0, 8), 0.1, 0.95),
     "MissSVM": (MissSVM(C=10.0), (1, 20, 8.0, 8), 0.1, 0.95),
     "STMIL": (STMIL(C=10.0), (2, 20, 6.0, 5), 0.5, 0.95),
-    "MICA": (MICA(), (1, 5, 6.0, 12), 0.99, 0.95),
+    "MICA": (MICA(C=1.0), (1, 5, 6.0, 12), 0.99, 0.95),
     "RegSVM": (
         RegSVM(C=10.0, gamma=1.0, consistency=1.0, normalization="feature_space"),
         (0, 20, 6.0, 5),
