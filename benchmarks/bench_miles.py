@@ -90,7 +90,7 @@ def main():
         bags, y = load(name)
         for model in (
             MILES(C=1 / 0.6, gamma="1/d"),
-            MICA(gamma="1/d", n_init=1),
+            MICA(C=1.0, gamma="1/d", n_init=1),
             MICA(C=10.0, gamma="1/d", n_init=1),
         ):
             report(model, name, bags, y)

@@ -1,7 +1,8 @@
 """What the default starts cost beside the first one alone: processor seconds of a fit.
 
-Default parameters on standardised features, one thread, both variants in turn in one process; the
-median of the repeats counts (the first fit of each is not measured: it loads compiled code):
+Default parameters but C = 1, standardised features, one thread, both variants in turn in one
+process; the median of the repeats counts (the first fit of each is not measured: it loads compiled
+code):
 
     BAGWISE_DATA=... OMP_NUM_THREADS=1 python benchmarks/bench_starts.py [data sets]
 """
@@ -20,13 +21,13 @@ from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import MICA, MISVM, STMIL, MissSVM, RegSVM, miSVM
 
 MODELS = (
-    MISVM(),
+    MISVM(C=1.0),
     miSVM(),
-    MICA(),
-    STMIL(),
+    MICA(C=1.0),
+    STMIL(C=1.0),
     MissSVM(),
-    RegSVM(),
-    RegSVM(normalization="feature_space"),
+    RegSVM(C=1.0),
+    RegSVM(C=1.0, normalization="feature_space"),
 )
 DATASETS = ("musk1", "elephant", "musk2")
 REPEATS = 9

@@ -48,7 +48,7 @@ def test_enough_vectors_are_the_machine(params, layout, refit):
         )
     np.testing.assert_array_equal(model.key_instances(new), expected.key_instances(new))
     assert not model.approximation_error_.any()
-    assert model.result_.objective == model.n_iter_ == 0
+    assert model.result_.objective == model.result_.n_iter == 0
     assert isinstance(model.expansion_vectors_, np.ndarray)
 
 
