@@ -47,6 +47,24 @@ def test_kinds_have_their_means_and_unit_deviation():
         assert_allclose(points.std(axis=0), 1.0, atol=0.1)
 
 
+@pytest.mark.parametrize("number", [1, 3, 12, None])
+def test_bags_have_as_many_distractors_as_asked_for_or_as_fit(number):
+    data = make_key_instance_bags(
+        100, distractor_share=1.0, negative_distractor_share=1.0, n_distractors=number
+    )
+    room = data.bags.sizes - data.y
+    expected = room if number is None else np.minimum(number, room)
+    assert_array_equal(_per_bag(data, data.bags.instance_names == "distractor"), expected)
+
+
+def test_distractors_lie_at_their_angle_from_key_instances():
+    data = make_key_instance_bags(
+        4000, n_features=3, distractor_separation=5.0, distractor_cosine=0.6, distractor_share=1.0
+    )
+    points = data.bags.instances[data.bags.instance_names == "distractor"]
+    assert_allclose(points.mean(axis=0), [3.0, 4.0, 0.0], atol=0.1)
+
+
 def test_no_separation_means_no_difference():
     data = make_key_instance_bags(4000, separation=0.0, n_features=2, distractor_share=0.0)
     points = data.bags.instances[data.instance_y == 1]
@@ -69,6 +87,8 @@ def test_reproducible():
         ({"separation": float("nan")}, "separation must be a finite number"),
         ({"distractor_separation": -2}, "distractor_separation"),
         ({"distractor_share": 2}, "distractor_share must be a number from 0 to 1. Got 2"),
+        ({"distractor_cosine": 1.5}, "distractor_cosine must be a number from 0 to 1"),
+        ({"n_distractors": 0}, "n_distractors must be a whole number, at least 1"),
         ({"negative_distractor_share": -0.1}, "negative_distractor_share"),
         ({"positive_share": "half"}, "positive_share"),
     ],

@@ -160,6 +160,23 @@ def test_constraints_push_background_to_the_negative_side():
     assert shares[1] > 1.05 * shares[0]
 
 
+def test_mist_that_fills_the_picture_is_not_taken_for_the_waterfall():
+    """Figure 1 of the paper: distractors differ from the key instance, and from little else."""
+    kind = {
+        "n_features": 2, "separation": 8.0, "distractor_separation": 8.0, "distractor_cosine": 0.6,
+        "distractor_share": 0.8, "n_distractors": None,
+    }  # fmt: skip
+    train = make_key_instance_bags(60, **kind)
+    test = make_key_instance_bags(60, **kind, negative_distractor_share=1.0, random_state=1)
+    for model, most, least in (
+        (MISVM(C=10.0, kernel="linear"), 1.0, 0.9),
+        (PCSVM(C=10.0, kernel="linear", spread=0.25, penalty=1.0), 0.2, 0.0),
+    ):
+        called_positive = model.fit(train.bags, train.y).predict(test.bags)
+        assert least <= called_positive[test.y == 0].mean() <= most
+        assert called_positive[test.y == 1].mean() > 0.95
+
+
 def test_several_classes_have_constraints_of_their_own(tmp_path):
     data = make_three_class_bags(random_state=0)
     model = PCSVM(C=10.0).fit(data.bags, data.y)

@@ -26,6 +26,8 @@ def make_key_instance_bags(
     separation: float = 4.0,
     distractor_share: float = 0.5,
     distractor_separation: float = 4.0,
+    distractor_cosine: float = 0.0,
+    n_distractors: int | None = 1,
     negative_distractor_share: float = 0.0,
     positive_share: float = 0.5,
     random_state: Any = 0,
@@ -33,10 +35,11 @@ def make_key_instance_bags(
     r"""Make bags with one key instance each, and a distractor kind that only positive bags have.
 
     Background instances are standard normal, key instances :math:`N(s e_1, I)` and distractors
-    :math:`N(t e_2, I)`. Whoever looks for what positive bags have in common finds the distractor
-    as well: it is the mist at the foot of a waterfall, and no waterfall. A picture of a cloud, like
-    mist but without waterfall, is then taken for a waterfall (Han, Tao & Wang 2010, PC-SVM). Such
-    negative bags are made with ``negative_distractor_share``.
+    :math:`N(t (c e_1 + \sqrt{1 - c^2} e_2), I)`. Whoever looks for what positive
+    bags have in common finds the distractor as well: it is the mist at the foot of a waterfall, and
+    no waterfall. A picture of a cloud, like mist but without waterfall, is then taken for a
+    waterfall (Han, Tao & Wang 2010, PC-SVM). Such negative bags are made with
+    ``negative_distractor_share``.
 
     Parameters
     ----------
@@ -51,11 +54,17 @@ def make_key_instance_bags(
         Distance :math:`s` of the key instances' mean from the background's, in standard
         deviations.
     distractor_share : float
-        Share of the positive bags that have a distractor, one each; from 0 to 1.
+        Share of the positive bags that have distractors, from 0 to 1.
     distractor_separation : float
         Distance :math:`t` of the distractors' mean from the background's.
+    distractor_cosine : float
+        Cosine :math:`c` of the angle between distractors and key instances as seen from the
+        background, from 0 to 1: how much of a key instance a distractor has.
+    n_distractors : int or None
+        Distractors in a bag that has some, or as many as fit; None: all of its instances but the
+        key instance.
     negative_distractor_share : float
-        Share of the negative bags that have a distractor, one each: 0 to learn from, more to test.
+        Share of the negative bags that have distractors: 0 to learn from, more to test.
     positive_share : float
         Share of positive bags, from 0 to 1.
     random_state : int, numpy.random.Generator or None
@@ -86,6 +95,9 @@ def make_key_instance_bags(
     check_length("separation", separation)
     check_length("distractor_separation", distractor_separation)
     check_share("distractor_share", distractor_share)
+    check_share("distractor_cosine", distractor_cosine)
+    if n_distractors is not None:
+        check_count("n_distractors", n_distractors, 1)
     check_share("negative_distractor_share", negative_distractor_share)
     check_share("positive_share", positive_share)
     if min_size < 2 and distractor_share > 0:
@@ -105,11 +117,13 @@ def make_key_instance_bags(
     place = shuffled_inside(rng, sizes)
     kind = np.zeros(len(place), dtype=np.int64)
     kind[(place == 0) & np.repeat(positive, sizes)] = 1
-    behind_key = place == np.repeat(y, sizes)
-    kind[behind_key & np.repeat(distracted, sizes)] = 2
+    behind_key = place - np.repeat(y, sizes)
+    is_near = (behind_key >= 0) & (behind_key < (n_distractors or max_size))
+    kind[is_near & np.repeat(distracted, sizes)] = 2
     instances = rng.normal(size=(len(place), n_features))
     instances[kind == 1, 0] += separation
-    instances[kind == 2, 1] += distractor_separation
+    direction = np.array([distractor_cosine, np.sqrt(1.0 - distractor_cosine**2)])
+    instances[kind == 2, :2] += distractor_separation * direction
     instance_y = (kind == 1).astype(np.int64)
     names = ("background", "key", "distractor")
     bags = build_bags(instances, sizes, y, instance_y, names, kind)
@@ -121,8 +135,8 @@ def make_key_instance_bags(
         description=(
             f"{n_bags} bags with {bags.n_instances} instances in {n_features} dimensions; every "
             f"positive bag has one key instance, {separation:g} standard deviations from the "
-            f"background, and {int(distracted[positive].sum())} of the {int(positive.sum())} a "
-            "distractor that is none."
+            f"background, and {int(distracted[positive].sum())} of the {int(positive.sum())} "
+            "distractors that are none."
         ),
         target=1,
     )

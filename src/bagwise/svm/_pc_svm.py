@@ -108,6 +108,10 @@ class PCSVM(MaxRuleMachine):
     constraint, and the small ones can be met by weights of 0 only; `lambda_range` tells what is
     between.
 
+    The constraint helps where the largest differences inside positive bags are those between key
+    instances and what only resembles them. Where they are those from a background that negative
+    bags have too, it may harm: let a search try ``spread=1``.
+
     References
     ----------
     Y. Han, Q. Tao, J. Wang. Avoiding false positive in multi-instance learning. NIPS 2010.
