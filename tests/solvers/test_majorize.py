@@ -116,3 +116,38 @@ def test_no_rounds_at_all():
     result = majorize_minimize(SquareRoots(), np.array(9.0), max_iter=0)
     assert result.n_iter == 0
     assert result.status is Status.MAX_ITER
+
+
+def test_accuracy_follows_progress():
+    """A minimiser that is off by all that it may be still ends where the exact one does."""
+
+    class Sloppy(SquareRoots):
+        def minimize(self, weight, x, tol):
+            asked.append(tol)
+            return super().minimize(weight, x, tol) * (1.0 + np.sqrt(tol))
+
+    asked = []
+    start, settings = np.array(40.0), {"max_iter": 500, "tol": 1e-12}
+    result = majorize_minimize(Sloppy(), start, looseness=1e-2, **settings)
+    exact = majorize_minimize(SquareRoots(), start, **settings)
+    assert result.status is Status.CONVERGED
+    np.testing.assert_allclose(result.objective, exact.objective, rtol=1e-11)
+    assert (np.diff(result.history) <= 0).all()
+    change = -np.diff(result.history) / result.history[:-1]
+    assert asked[0] == 1e-2
+    assert asked[-1] == 0.1 * 1e-12
+    assert any(1e-13 < tol < 1e-2 for tol in asked)
+    for before, after, gained in zip(asked, asked[1:], change, strict=False):
+        assert after == (1e-13 if gained <= before else max(1e-13, min(1e-2, 0.5 * gained)))
+
+
+def test_loose_rounds_neither_end_nor_stall_the_loop():
+    class Once(SquareRoots):
+        def minimize(self, weight, x, tol):
+            return super().minimize(weight, x, tol) if tol < 1e-2 else 2.0 * x
+
+    result = majorize_minimize(Once(), np.array(5.0), looseness=1e-2, tol=1e-9, max_iter=500)
+    expected = majorize_minimize(SquareRoots(), np.array(5.0), tol=1e-9, max_iter=500)
+    assert result.status is Status.CONVERGED
+    assert result.history[1] == result.history[0]
+    np.testing.assert_allclose(result.objective, expected.objective, rtol=1e-8)

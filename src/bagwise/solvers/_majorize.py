@@ -56,6 +56,7 @@ def majorize_minimize(
     *,
     max_iter: int = 50,
     tol: float = 1e-6,
+    looseness: float = 0.0,
     on_step: Callable[[Step], bool | None] | None = None,
 ) -> MajorizeResult[Point]:
     """Minimise surrogates that lie above an objective until it falls no further.
@@ -71,6 +72,11 @@ def majorize_minimize(
     tol : float
         The loop ends when a round lowers the objective by at most this much, in units of
         ``|objective|``. Surrogates are minimised to a tenth of it.
+    looseness : float
+        If it is more than that, the accuracy to which the first surrogate is minimised. Later ones
+        are minimised to half of the last relative decrease, if that is less. After a loose round
+        that lowers the objective by no more than its accuracy comes an exact one, and only an exact
+        one can end the loop.
     on_step : callable, optional
         Called with a `Step` after each round; a true answer ends the loop.
 
@@ -85,20 +91,24 @@ def majorize_minimize(
     check_limits("majorize_minimize", tol, max_iter)
     x, value = x0, float(problem.value(x0))
     history = [value]
-    status, change, n_iter = Status.MAX_ITER, float("nan"), 0
+    status, change, n_iter, exact = Status.MAX_ITER, float("nan"), 0, 0.1 * tol
+    accuracy = max(looseness, exact)
     for n_iter in range(1, max_iter + 1):
         checkpoint()
-        candidate = problem.minimize(problem.majorize(x), x, 0.1 * tol)
+        candidate = problem.minimize(problem.majorize(x), x, accuracy)
         new = float(problem.value(candidate))
         decrease, slack = value - new, tol * abs(value)
         change = decrease / (abs(value) or 1.0)
         if decrease > 0.0:  # never trade a better point for a worse one
             x, value = candidate, new
         history.append(value)
-        if not decrease >= -slack:  # NaN too
-            status = Status.STALLED
-        elif decrease <= slack:
-            status = Status.CONVERGED
+        if accuracy == exact:
+            if not decrease >= -slack:  # NaN too
+                status = Status.STALLED
+            elif decrease <= slack:
+                status = Status.CONVERGED
+        follows = change > accuracy  # there is progress that a loose round does not hide
+        accuracy = max(min(looseness, 0.5 * change), exact) if follows else exact
         stop = on_step is not None and on_step(Step(n_iter, value, decrease))
         if stop or status is not Status.MAX_ITER:
             break

@@ -5,6 +5,7 @@ import pytest
 from sklearn.svm import SVC
 
 from bagwise.svm import MISVM, STMIL, MissSVM, miSVM
+from bagwise.svm.machinery import _trainer
 from bagwise.testing import make_toy_bags
 
 MODELS = [MISVM(), MISVM(negative_slack="bag"), miSVM(), STMIL(), MissSVM()]
@@ -38,3 +39,30 @@ def test_a_start_that_is_best_already_is_put_into_instances(kernel):
         assert loss <= result.objective
         assert result.history[-1] == result.objective
         assert (np.diff(result.history) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    "model", [miSVM(gamma=0.3), STMIL(gamma=0.3), MissSVM(gamma=0.3)], ids=repr
+)
+def test_rounds_on_many_points_are_loose_and_the_last_is_exact(model, monkeypatch):
+    monkeypatch.setattr(_trainer, "_FEW_POINTS", 0)
+    asked, solve = [], _trainer.solve_svm_dual
+
+    def noting(*arguments, tol, **settings):
+        asked.append(tol)
+        return solve(*arguments, tol=tol, **settings)
+
+    monkeypatch.setattr(_trainer, "solve_svm_dual", noting)
+    bags, y = make_toy_bags(40, kind="close", random_state=1)
+    result = model.set_params(n_init=1).fit(bags, y).result_
+    assert asked[0] == 1e-2
+    assert asked[-1] == model.tol
+    assert result.converged
+    assert (np.diff(result.history) <= 0).all()
+    if isinstance(model, miSVM):
+        scores = [model.instance_decision_function([bag]) for bag in bags]
+        labels = [label * ((f > 0) | (f == f.max())) for f, label in zip(scores, y, strict=True)]
+        X = np.concatenate(bags)
+        ordinary = SVC(C=model.C, gamma=0.3, tol=1e-9).fit(X, np.concatenate(labels))
+        expected = ordinary.decision_function(X)
+        np.testing.assert_allclose(np.concatenate(scores), expected, atol=1e-4)

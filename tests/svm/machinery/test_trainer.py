@@ -150,3 +150,31 @@ def test_means_cost_nothing_beside_their_instances():
     np.testing.assert_allclose(source.block(rows), X[rows] @ every.T, rtol=1e-12)
     np.testing.assert_allclose(some.block(rows)[:, N:], X[rows] @ every[[N + 7, N + 2]].T)
     assert sum(computed) == 2 * len(rows) * N
+
+
+def test_means_of_the_first_problem_stay_beside_the_instances_of_the_next():
+    computed = []
+
+    def kernel(A, B):
+        computed.append(A.shape[0] * B.shape[0])
+        return A @ B.T
+
+    source = KernelRows.of(InstanceKernel(kernel), instances(), OFFSETS, means=True)
+    trainer = KernelTrainer(source, N, tol=1e-10, cache_bytes=1e6)
+    first = trainer.solve(rows_of("means"))
+    whole = trainer._kept.rows
+    whole.block(np.arange(whole.n))
+    needed = sum(computed)
+    second = trainer.solve(rows_of("instances"), first)
+    assert sum(computed) == needed
+    expected = KernelTrainer(source, N, tol=1e-10).solve(rows_of("instances"))
+    np.testing.assert_allclose(second.scores, expected.scores, atol=1e-7)
+
+
+def test_only_many_points_are_trained_on_loosely(monkeypatch):
+    X = instances()
+    trainer = KernelTrainer(DenseGram(X @ X.T), N, tol=1e-6)
+    assert trainer.loosened(1e-2) is None
+    monkeypatch.setattr("bagwise.svm.machinery._trainer._FEW_POINTS", 0)
+    assert trainer.loosened(1e-2).tol == 1e-2
+    assert trainer.loosened(1e-7) is None

@@ -10,7 +10,7 @@ from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._row_operator import RowOperator
 
-_NEARLY = 0.75  # of a row: less than this is computed alone, and not remembered
+_MUCH = 0.25  # of a row: less than this is computed alone, and not remembered
 
 
 class FilledRows(RowOperator):
@@ -49,7 +49,7 @@ class FilledRows(RowOperator):
         self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
-        if columns is None or len(columns) >= _NEARLY * self.n:
+        if columns is None or len(columns) >= _MUCH * self.n:
             self._fill(rows)
         known = self._known[rows]
         if known.all():

@@ -24,6 +24,7 @@ from bagwise.svm.machinery._starts import (
 )
 from bagwise.svm.machinery._trainer import Trainer
 
+_LOOSE = 1e-2  # accuracy of the first convex problems
 TIE = 1e-9  # scores that differ by less are equal up to the solver's rounding
 
 
@@ -104,7 +105,21 @@ class Alternation(ABC):
 
     def minimize(self, surrogate: HingeProblem, x: Solution, tol: float) -> Solution:
         """Train on rows; the same rows again have the same solution."""
-        return x if surrogate.same_as(x.rows) else self.trainer.solve(surrogate, x)
+        if surrogate.same_as(x.rows) and x.looseness <= tol:
+            return x
+        return self._solve(surrogate, x, tol)
+
+    @cached_property
+    def looseness(self) -> float:
+        """To what accuracy the first problems are solved, where that saves time."""
+        return _LOOSE if self.trainer.loosened(_LOOSE) is not None else 0.0
+
+    def _solve(self, rows: HingeProblem, start: Solution | None, tol: float) -> Solution:
+        """Train on rows, loosely if ``tol`` permits."""
+        loose = self.trainer.loosened(tol)
+        if loose is None:
+            return self.trainer.solve(rows, start)
+        return replace(loose.solve(rows, start), looseness=tol)
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""
@@ -112,7 +127,7 @@ class Alternation(ABC):
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
         """Train on the rows of a start."""
-        return self.trainer.solve(surrogate, near)
+        return self._solve(surrogate, near, self.looseness)
 
     def name(self, surrogate: HingeProblem) -> Hashable:
         """Return what no other rows are called."""
@@ -147,7 +162,9 @@ def alternate(
         Its certificate is that of the loop: the objective of the method and its history, which
         never rises. It has converged if the last convex problem has as well.
     """
-    best = best_of_starts(problem, n_init=n_init, rng=rng, max_iter=max_iter, tol=tol)
+    best = best_of_starts(
+        problem, n_init=n_init, rng=rng, max_iter=max_iter, tol=tol, looseness=problem.looseness
+    )
     x, certificate = best.x, best.certificate
     if _has_means(x, problem) and x.rows.name == problem.first_start().name:
         # Means stand for bags at the start only.

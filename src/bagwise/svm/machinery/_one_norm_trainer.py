@@ -94,6 +94,9 @@ class OneNormTrainer:
         """Number of instances."""
         return self.features.n
 
+    def loosened(self, tol: float) -> None:
+        """See `Trainer`."""
+
     def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         return self.features.dot(coef if self.is_kernel else self.features.combine(coef))

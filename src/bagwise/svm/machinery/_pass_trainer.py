@@ -96,6 +96,9 @@ class PassTrainer:
             result=result,
         )
 
+    def loosened(self, tol: float) -> None:
+        """See `Trainer`."""
+
     def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         every = np.zeros(self.rows.n)

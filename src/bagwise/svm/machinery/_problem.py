@@ -73,6 +73,8 @@ class Solution:
         How the solver ended.
     weights : ndarray of shape (n_features,) or None
         ``w`` itself in a `LinearTrainer`.
+    looseness : float
+        The accuracy it was asked for, if that was less than the trainer's own; else 0.
     """
 
     rows: HingeProblem
@@ -82,6 +84,7 @@ class Solution:
     squared_norm: float
     certificate: Certificate
     weights: Floats | None = None
+    looseness: float = 0.0
 
     def times(self, side: float) -> "Solution":
         """Return the machine whose scores are the same, or the opposite if ``side`` is -1.0."""

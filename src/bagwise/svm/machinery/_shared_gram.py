@@ -110,6 +110,11 @@ class SelectedTrainer:
         solution = self.trainer.solve(self._outside(rows), start)
         return replace(solution, rows=rows, scores=solution.scores[self.rows])
 
+    def loosened(self, tol: float) -> "SelectedTrainer | None":
+        """See `Trainer`."""
+        trainer = self.trainer.loosened(tol)
+        return None if trainer is None else replace(self, trainer=trainer)
+
     def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         whole = np.zeros(self.trainer.n_instances)

@@ -90,6 +90,7 @@ def best_of_starts(
     rng: np.random.Generator,
     max_iter: int,
     tol: float,
+    looseness: float = 0.0,
 ) -> MajorizeResult[Point]:
     """Run the majorise-minimise loop from several starts and return the best end.
 
@@ -111,6 +112,8 @@ def best_of_starts(
         Most rounds from each start.
     tol : float
         Relative decrease of the objective at which the rounds end.
+    looseness : float
+        How loosely the first problems from each start may be solved, as in `majorize_minimize`.
 
     Returns
     -------
@@ -125,7 +128,7 @@ def best_of_starts(
         if not way.meets(surrogate):
             x = problem.begin(surrogate, near)
             near = x if near is None else near
-            ended = majorize_minimize(way, x, max_iter=max_iter, tol=tol)
+            ended = majorize_minimize(way, x, max_iter=max_iter, tol=tol, looseness=looseness)
         ends.append(ended if way.joined is None else ends[way.joined])
     if len(ends) == 1:
         return ends[0]

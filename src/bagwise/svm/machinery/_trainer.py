@@ -7,7 +7,7 @@ once for all problems (`KernelTrainer`), or on explicit features (`LinearTrainer
 """
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -29,6 +29,7 @@ from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 _SOLVER_STEPS = 10_000_000  # pair steps that one solve on a Gram matrix may take
 _SOLVER_SWEEPS = 1000  # sweeps likewise on features
+_FEW_POINTS = 2000  # of a Gram matrix
 
 
 class Trainer(Protocol):
@@ -47,6 +48,9 @@ class Trainer(Protocol):
     @property
     def keeps_bounds(self) -> bool:
         """Whether a start for other costs is to have the same multipliers at their bounds."""
+
+    def loosened(self, tol: float) -> "Trainer | None":
+        """Return one that solves to ``tol`` only; None if that would save next to nothing."""
 
 
 class PointTrainer(Trainer, Protocol):
@@ -92,6 +96,12 @@ class KernelTrainer:
     def keeps_bounds(self) -> bool:
         """See `Trainer`."""
         return self.loss == "hinge"
+
+    def loosened(self, tol: float) -> "KernelTrainer | None":
+        """See `Trainer`: on few points, Newton steps make a rough answer exact at once."""
+        if tol <= self.tol or self.rows.n <= _FEW_POINTS:
+            return None
+        return replace(self, tol=tol)
 
     @property
     def points(self) -> RowOperator:
@@ -153,18 +163,16 @@ class KernelTrainer:
         """Return the points of a problem, and where its rows are among them.
 
         These are all points, uncopied, or where they are computed all instances and the means in
-        question.
+        question. Means that are no longer needed stay, for the sake of what is remembered.
         """
         if self.rows.array is not None:
             return self.rows, index.copy()
         n = self.n_instances
-        means = np.unique(index[index >= n])
-        place = np.where(index < n, index, n + np.searchsorted(means, index))
-        kept = self._kept
-        if anew or kept.rows is None or not np.array_equal(means, kept.means):
+        means, kept = np.unique(index[index >= n]), self._kept
+        if anew or kept.rows is None or not np.isin(means, kept.means).all():
             points = self.rows.take(np.concatenate([np.arange(n), means]))
             kept.rows, kept.means = remembered(points, self.cache_bytes), means
-        return kept.rows, place
+        return kept.rows, np.where(index < n, index, n + np.searchsorted(kept.means, index))
 
 
 class _Kept(threading.local):
@@ -202,6 +210,9 @@ class LinearTrainer:
     loss: Literal["hinge", "squared_hinge"] = "hinge"
 
     keeps_bounds: ClassVar = False  # the solver itself moves a start to other costs
+
+    def loosened(self, tol: float) -> None:
+        """See `Trainer`."""
 
     @property
     def n_instances(self) -> int:

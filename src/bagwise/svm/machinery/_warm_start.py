@@ -55,6 +55,11 @@ class WarmStart:
         """See `Trainer`."""
         return self.trainer.keeps_bounds
 
+    def loosened(self, tol: float) -> "WarmStart | None":
+        """See `Trainer`."""
+        trainer = self.trainer.loosened(tol)
+        return None if trainer is None else replace(self, trainer=trainer)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.trainer, name)
 
