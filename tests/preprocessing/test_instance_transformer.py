@@ -268,7 +268,7 @@ def test_failing_transformer_leaves_nothing_behind(listed):
     model = InstanceTransformer(inner)
     with pytest.raises(RuntimeError, match="broken"):
         model.fit(listed[0])
-    assert vars(model) == {"transformer": inner}
+    assert vars(model) == {"transformer": inner, "max_memory": "1GB"}
 
 
 def test_transformer_that_loses_rows_is_refused(listed):

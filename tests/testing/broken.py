@@ -100,6 +100,14 @@ class RoundsMaps(NearestMean):
         return coef * (1 + 1e-15 if bags.is_memory_mapped else 1.0), intercept
 
 
+@caught_by("check_lazy_agrees")
+class SkipsTransforms(NearestMean):
+    def _means(self, bags, sign, weight):
+        if bags.is_lazy:
+            bags = Bags(bags._base.inner, bags.offsets)
+        return super()._means(bags, sign, weight)
+
+
 @caught_by("check_selection_agrees", "check_train_test_split")
 class ForgetsSelection(NearestMean):
     def _means(self, bags, sign, weight):

@@ -18,7 +18,7 @@ from bagwise.bags._segments import (
     segment_softmax,
     segment_sum,
 )
-from bagwise.bags._source import BagSource, Chunk, parse_bytes
+from bagwise.bags._source import BagSource, Chunk, in_parts, instance_bytes, parse_bytes
 from bagwise.bags._store import StoreWriter
 
 __all__ = [
@@ -29,6 +29,8 @@ __all__ = [
     "bag_digests",
     "distinct_instances",
     "first_nonfinite",
+    "in_parts",
+    "instance_bytes",
     "is_missing",
     "parse_bytes",
     "scan_max",

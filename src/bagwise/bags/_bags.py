@@ -78,6 +78,7 @@ class Bags:
         "_instance_names",
         "_label_names",
         "_labels",
+        "_loaded",
         "_shared",
         "_starts",
         "_stops",
@@ -87,6 +88,7 @@ class Bags:
     # `_base` is shared by every selection; `_starts`, `_stops` are rows of it, one pair a bag.
     # Arrays about bags are aligned with this selection, arrays about instances with `_base`.
     # A selection knows the bags that it was taken from, `_whole`, and which of them, `_index`.
+    # Lazy bags that were once asked for everything keep it: `_loaded` are the same bags in memory.
     _base: Matrix
     _starts: Integers
     _stops: Integers
@@ -100,6 +102,7 @@ class Bags:
     _whole: "Bags | None"
     _index: Integers | None
     _shared: Any
+    _loaded: "Bags | None"
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class Bags:
         self._feature_names = _build.as_names("feature_names", feature_names, n_features)
         n_labels = 0 if self._labels is None or self._labels.ndim == 1 else self._labels.shape[1]
         self._label_names = _build.as_names("label_names", label_names, n_labels)
-        self._whole = self._index = self._shared = None
+        self._whole = self._index = self._shared = self._loaded = None
         self._allow_nan = allow_nan
         _build.check_width(base)
         _build.check_finite(base, bounds, self._bag_names, allow_nan=allow_nan)
@@ -153,7 +156,7 @@ class Bags:
         self._instance_names, self._instance_labels = instance_names, instance_labels
         self._feature_names, self._label_names = feature_names, label_names
         self._allow_nan = allow_nan
-        self._whole = self._index = self._shared = None
+        self._whole = self._index = self._shared = self._loaded = None
         return self
 
     # ------------------------------------------------------------------ other ways to make bags
@@ -483,7 +486,20 @@ class Bags:
     @property
     def is_sparse(self) -> bool:
         """Whether the instance matrix is CSR."""
-        return not isinstance(self._base, np.ndarray)
+        return _matrix.is_sparse(self._base)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether instances are transformed each time they are read; see `map_instances`."""
+        return isinstance(self._base, _matrix.LazyRows)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of the instances; of CSR, of those stored (before lazy functions)."""
+        inner = _matrix.inner_matrix(self._base)
+        if not self.is_sparse or isinstance(inner, np.ndarray):
+            return self.n_instances * self.n_features
+        return int((inner.indptr[self._stops] - inner.indptr[self._starts]).sum(dtype=np.int64))
 
     @property
     def allow_nan(self) -> bool:
@@ -492,9 +508,8 @@ class Bags:
 
     @property
     def is_memory_mapped(self) -> bool:
-        """Whether the instance matrix lives in a file."""
-        values = self._base.data if self.is_sparse else self._base
-        return FileSlice.of(values) is not None
+        """Whether the instance matrix lives in a file, or what lazy bags are made of."""
+        return FileSlice.of(_matrix.parts_of(self._base)[0]) is not None
 
     # ------------------------------------------------------------------------------- contents
 
@@ -502,9 +517,29 @@ class Bags:
     def instances(self) -> Matrix:
         """The rows of this selection, bag by bag: a view if they are contiguous, else a copy.
 
-        The copy is made on each access; `compact` makes it once.
+        The copy is made on each access; `compact` makes it once. Lazy bags keep it.
         """
-        return self._rows_of(self._base)
+        here = self._in_memory()
+        return here._rows_of(here._base)
+
+    def take_instances(self, rows: Integers) -> Matrix:
+        """Return a copy of some rows of `instances`, without the others.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Places in `instances`.
+
+        Examples
+        --------
+        >>> Bags([[1.0], [2.0], [3.0]], [0, 1, 3])[[1, 0]].take_instances([0, 2])
+        array([[2.],
+               [1.]])
+        """
+        rows, offsets = np.asarray(rows), self.offsets
+        bag = np.searchsorted(offsets, rows, side="right") - 1
+        here = self._held
+        return _matrix.take_rows(here._base, here._starts[bag] + rows - offsets[bag])
 
     @property
     def bag_names(self) -> NDArray[Any] | None:
@@ -541,9 +576,21 @@ class Bags:
         """What compiled functions work on: a matrix, and the rows where each bag begins and ends.
 
         The matrix is shared by all selections of the same bags and is never copied: it may hold
-        rows of other bags too.
+        rows of other bags too. That of lazy bags is made once and kept.
         """
-        return self._base, self._starts, self._stops
+        here = self._in_memory()
+        return here._base, here._starts, here._stops
+
+    def _in_memory(self) -> "Bags":
+        """Return these bags, or what lazy ones hold, which is kept."""
+        if self.is_lazy and self._loaded is None:
+            self._loaded = self.compact()
+        return self._held
+
+    @property
+    def _held(self) -> "Bags":
+        """These bags, or the same in memory if they are lazy and were once asked for all."""
+        return self if self._loaded is None else self._loaded
 
     @property
     def selection(self) -> "tuple[Bags, Integers]":
@@ -619,18 +666,20 @@ class Bags:
             if not -len(self) <= key < len(self):
                 msg = f"Bag {key} does not exist: there are {len(self)} bags."
                 raise IndexError(msg)
-            return _matrix.row_slice(self._base, int(self._starts[key]), int(self._stops[key]))
+            here = self._held
+            return _matrix.row_slice(here._base, int(here._starts[key]), int(here._stops[key]))
         return self._select(_build.as_selector(key, len(self)))
 
     def _select(self, key: Any) -> "Bags":
+        here = self._held
         selected = Bags._trusted(
-            self._base,
-            read_only(self._starts[key]),
-            read_only(self._stops[key]),
+            here._base,
+            read_only(here._starts[key]),
+            read_only(here._stops[key]),
             None if self._bag_names is None else read_only(self._bag_names[key]),
             None if self._labels is None else read_only(self._labels[key]),
-            self._instance_names,
-            self._instance_labels,
+            here._instance_names,
+            here._instance_labels,
             self._feature_names,
             self._label_names,
             self._allow_nan,
@@ -642,16 +691,24 @@ class Bags:
         return selected
 
     def __iter__(self) -> Iterator[Matrix]:
-        for start, stop in zip(self._starts.tolist(), self._stops.tolist(), strict=True):
-            yield _matrix.row_slice(self._base, start, stop)
+        here = self._held
+        for start, stop in zip(here._starts.tolist(), here._stops.tolist(), strict=True):
+            yield _matrix.row_slice(here._base, start, stop)
 
     def compact(self) -> "Bags":
         """Copy this selection into an instance matrix of its own, in memory."""
-        return self._with_instances(
-            _matrix.take_rows(self._base, self._row_index()), self._feature_names, self._allow_nan
-        )
+        if self.is_lazy and self._loaded is None:
+            from bagwise.bags._source import read_all
 
-    def map_instances(self, transformer: Any, *, feature_names: ArrayLike | None = None) -> "Bags":
+            base = read_all(self)
+        else:
+            here = self._held
+            base = _matrix.take_rows(here._base, here._row_index())
+        return self._with_instances(base, self._feature_names, self._allow_nan)
+
+    def map_instances(
+        self, transformer: Any, *, feature_names: ArrayLike | None = None, lazy: bool = False
+    ) -> "Bags":
         """Transform the instances and keep the bags.
 
         What bags with missing values become may have missing values, too.
@@ -662,6 +719,10 @@ class Bags:
             Takes the instance matrix of this selection, returns a matrix with as many rows.
         feature_names : array-like of str, optional
             Names of the new features.
+        lazy : bool
+            Whether instances are transformed each time they are read, chunk by chunk, instead of
+            now. The transformer must make of a row the same whatever rows come with it. Whatever
+            needs the whole matrix makes and keeps it; `write` makes a store of it.
 
         Examples
         --------
@@ -670,18 +731,23 @@ class Bags:
                [9.]])
         """
         function: Callable[[Matrix], Any] = getattr(transformer, "transform", transformer)
-        base = _matrix.as_matrix(function(self.instances), what="the transformed instances")
-        if base.shape[0] != self.n_instances:
-            msg = (
-                f"The transformer must return one row per instance: {self.n_instances} were given, "
-                f"{base.shape[0]} came back."
-            )
-            raise InvalidBagsError(msg)
+        if lazy and len(self):
+            return self._mapped_when_read(function, feature_names)
+        base = _matrix.one_row_each(function(self.instances), self.n_instances)
         _build.check_width(base)
         _build.check_finite(base, self.offsets, self._bag_names, allow_nan=self._allow_nan)
         names = _build.as_names("feature_names", feature_names, base.shape[1])
         some_missing = self._allow_nan and _matrix.first_nonfinite(base) is not None
         return self._with_instances(base, names, some_missing)
+
+    def _mapped_when_read(
+        self, function: Callable[[Matrix], Any], feature_names: ArrayLike | None
+    ) -> "Bags":
+        here = self._held
+        base = _matrix.LazyRows.of(here._base, function, int(here._starts[0]))
+        _build.check_width(base)
+        names = _build.as_names("feature_names", feature_names, base.n_features)
+        return Bags._trusted(base, **{**here._rest(), "feature_names": names})
 
     def drop_missing(self) -> "Bags":
         """Leave out instances that miss a value, and bags that have no others; the rest is copied.
@@ -758,6 +824,7 @@ class Bags:
         arrays = [pack_array(array) for array in self._small_arrays().values()]
         own = sum(int(array.nbytes) for array in arrays if isinstance(array, np.ndarray))
         total = object.__sizeof__(self) + own
+        total += 0 if self._loaded is None else self._loaded.__sizeof__()
         return total if self.is_memory_mapped else total + _matrix.matrix_bytes(self._base)
 
     def _rest(self) -> dict[str, Any]:
@@ -787,7 +854,7 @@ class Bags:
         return html_repr(self)
 
 
-_NOT_SMALL = ("__weakref__", "_allow_nan", "_base", "_whole", "_index", "_shared")
+_NOT_SMALL = ("__weakref__", "_allow_nan", "_base", "_whole", "_index", "_shared", "_loaded")
 
 
 def _rebuild(packed: Any, arrays: dict[str, Any], allow_nan: bool = False) -> Bags:

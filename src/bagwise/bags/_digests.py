@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from bagwise._threads import ordered_map, short_slices
 from bagwise.bags._bags import Bags
+from bagwise.bags._source import in_parts
 
 
 def bag_digests(bags: Bags) -> NDArray[np.uint64]:
@@ -18,7 +19,7 @@ def bag_digests(bags: Bags) -> NDArray[np.uint64]:
     Parameters
     ----------
     bags : Bags
-        In memory or memory-mapped; nothing of them is copied.
+        In memory, memory-mapped or lazy; nothing of them is copied.
 
     Returns
     -------
@@ -32,6 +33,11 @@ def bag_digests(bags: Bags) -> NDArray[np.uint64]:
     >>> first == second, first == third
     (np.True_, np.False_)
     """
+    digests: NDArray[np.uint64] = in_parts(bags, _digests_of)
+    return digests
+
+
+def _digests_of(bags: Bags) -> NDArray[np.uint64]:
     from bagwise.bags._hash_kernels import digest_dense, digest_sparse
 
     matrix, starts, stops = bags.segments

@@ -1,7 +1,7 @@
 """Arrays that live in files: found, described, reopened, read without mapping."""
 
 import mmap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags._matrix import Matrix, csr_from_parts, read_only
+from bagwise.bags._matrix import LazyRows, Matrix, csr_from_parts, read_only
 from bagwise.exceptions import BagFileError
 
 #: Device and inode behind each map when it was first seen: another file may take over the name.
@@ -117,6 +117,8 @@ def unpack_array(packed: Any) -> Any:
 
 def pack_matrix(matrix: Matrix) -> tuple[Any, ...]:
     """Return what a pickle carries of an instance matrix: file slices where it lives in files."""
+    if isinstance(matrix, LazyRows):
+        return pack_matrix(matrix.inner), replace(matrix, inner=None)
     if isinstance(matrix, np.ndarray):
         return (pack_array(matrix),)
     return (*map(pack_array, (matrix.data, matrix.indices, matrix.indptr)), matrix.shape)
@@ -124,6 +126,8 @@ def pack_matrix(matrix: Matrix) -> tuple[Any, ...]:
 
 def unpack_matrix(packed: tuple[Any, ...]) -> Matrix:
     """Undo `pack_matrix`."""
+    if len(packed) == 2:
+        return replace(packed[1], inner=unpack_matrix(packed[0]))
     if len(packed) == 1:
         return unpack_array(packed[0])
     data, indices, indptr = map(unpack_array, packed[:3])

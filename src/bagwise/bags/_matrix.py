@@ -1,5 +1,7 @@
 """The instance matrix: dense or CSR, one set of operations for both."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,10 +11,84 @@ from scipy import sparse
 from bagwise._arrays import Integers
 from bagwise.exceptions import InvalidBagsError
 
-#: C-ordered float32/float64 array, or canonical CSR of the same; never written to.
+#: C-ordered float32/float64 array, or canonical CSR of the same; never written to. Inside of bags
+#: it may be `LazyRows`, too.
 Matrix: TypeAlias = Any
 
 _CHUNK_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class LazyRows:
+    """Rows that functions make of the rows of a matrix, each time they are read.
+
+    Parameters
+    ----------
+    inner : ndarray or CSR array
+        What the rows are made of.
+    functions : tuple of callables
+        Applied one after the other. Each takes a matrix and returns one with as many rows, and
+        makes of a row the same whatever the others are.
+    n_features : int
+        Number of columns that come out.
+    dtype : dtype
+        float32 or float64.
+    is_sparse : bool
+        Whether CSR comes out.
+    """
+
+    inner: Matrix
+    functions: tuple[Callable[[Matrix], Any], ...]
+    n_features: int
+    dtype: np.dtype[Any]
+    is_sparse: bool
+
+    @classmethod
+    def of(cls, matrix: Matrix, function: Callable[[Matrix], Any], row: int) -> "LazyRows":
+        """Put a function behind a matrix; what comes out is found by trying one row."""
+        made = _apply(function, row_slice(matrix, row, row + 1))
+        earlier = matrix.functions if isinstance(matrix, LazyRows) else ()
+        inner, sparse_out = inner_matrix(matrix), not isinstance(made, np.ndarray)
+        return cls(inner, (*earlier, function), made.shape[1], made.dtype, sparse_out)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self.inner.shape[0]), self.n_features
+
+    def make(self, rows: Matrix) -> Matrix:
+        """Return what becomes of rows of the inner matrix."""
+        for function in self.functions:
+            rows = _apply(function, rows)
+        found = rows.shape[1], rows.dtype, not isinstance(rows, np.ndarray)
+        if found != (self.n_features, self.dtype, self.is_sparse):
+            msg = (
+                "The transformer must return the same kind of matrix whatever rows it gets: "
+                f"{_kind(self.n_features, self.dtype, self.is_sparse)} came first, "
+                f"{_kind(*found)} came later."
+            )
+            raise InvalidBagsError(msg)
+        return rows
+
+
+def _kind(n_features: int, dtype: np.dtype[Any], is_sparse: bool) -> str:
+    return f"{n_features} columns of {dtype}{' in CSR' if is_sparse else ''}"
+
+
+def _apply(function: Callable[[Matrix], Any], rows: Matrix) -> Matrix:
+    return one_row_each(function(rows), int(rows.shape[0]))
+
+
+def one_row_each(made: Any, n_rows: int) -> Matrix:
+    """Return what a transformer made of instances as a matrix; refuse another number of rows."""
+    matrix = as_matrix(made, what="the transformed instances")
+    if matrix.shape[0] != n_rows:
+        msg = (
+            f"The transformer must return one row per instance: {n_rows} were given, "
+            f"{matrix.shape[0]} came back."
+        )
+        raise InvalidBagsError(msg)
+    return matrix
 
 
 def as_matrix(data: Any, *, what: str = "instances") -> Matrix:
@@ -96,7 +172,9 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def row_slice(matrix: Matrix, start: int, stop: int) -> Matrix:
-    """Return rows ``start`` to ``stop`` without copying their values."""
+    """Return rows ``start`` to ``stop`` without copying their values; lazy ones are made now."""
+    if isinstance(matrix, LazyRows):
+        return matrix.make(row_slice(matrix.inner, start, stop))
     if isinstance(matrix, np.ndarray):
         return matrix[start:stop]
     low, high = matrix.indptr[start], matrix.indptr[stop]
@@ -110,6 +188,8 @@ def row_slice(matrix: Matrix, start: int, stop: int) -> Matrix:
 
 def take_rows(matrix: Matrix, rows: Integers) -> Matrix:
     """Return a copy of the rows named."""
+    if isinstance(matrix, LazyRows):
+        return matrix.make(take_rows(matrix.inner, rows))
     if isinstance(matrix, np.ndarray):
         return read_only(np.take(matrix, rows, axis=0))
     return _as_csr(matrix[rows], "instances")
@@ -134,8 +214,8 @@ def rows_with_nan(matrix: Matrix) -> NDArray[np.bool_]:
 
 def row_bytes(matrix: Matrix) -> int:
     """Bytes that a row takes (on average, if sparse); at least 1."""
-    if isinstance(matrix, np.ndarray):
-        return max(1, int(matrix.shape[1] * matrix.itemsize))
+    if not is_sparse(matrix):
+        return max(1, int(matrix.shape[1] * matrix.dtype.itemsize))
     return sparse_row_bytes(int(matrix.nnz), int(matrix.shape[0]), matrix.dtype)
 
 
@@ -149,10 +229,28 @@ def sparse_row_bytes(n_stored: int, n_rows: int, dtype: np.dtype[Any]) -> int:
 
 
 def matrix_bytes(matrix: Matrix) -> int:
-    """Bytes that the values and, if sparse, their positions take."""
+    """Bytes that the values and, if sparse, their positions take; what lazy rows are made of."""
+    return sum(int(part.nbytes) for part in parts_of(matrix))
+
+
+def parts_of(matrix: Matrix) -> list[NDArray[Any]]:
+    """Return the arrays that hold the matrix, or what lazy rows are made of."""
+    matrix = inner_matrix(matrix)
     if isinstance(matrix, np.ndarray):
-        return int(matrix.nbytes)
-    return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
+        return [matrix]
+    return [matrix.data, matrix.indices, matrix.indptr]
+
+
+def inner_matrix(matrix: Matrix) -> Matrix:
+    """Return the matrix itself, or the one that lazy rows are made of."""
+    return matrix.inner if isinstance(matrix, LazyRows) else matrix
+
+
+def is_sparse(matrix: Matrix) -> bool:
+    """Whether rows come as CSR."""
+    if isinstance(matrix, LazyRows):
+        return matrix.is_sparse
+    return not isinstance(matrix, np.ndarray)
 
 
 def chunk_rows(bytes_per_row: int) -> int:

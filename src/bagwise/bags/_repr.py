@@ -24,6 +24,8 @@ def text_repr(bags: "Bags") -> str:
         parts.append("CSR")
     if bags.is_memory_mapped:
         parts.append("memory-mapped")
+    if bags.is_lazy:
+        parts.append("lazy")
     return f"Bags({', '.join(parts)}; {_size_range(bags)})"
 
 
@@ -31,6 +33,7 @@ def html_repr(bags: "Bags") -> str:
     """Return a table of counts and a histogram of bag sizes, as one HTML fragment."""
     layout = "CSR" if bags.is_sparse else "dense"
     where = "memory-mapped" if bags.is_memory_mapped else "in memory"
+    where += ", transformed when read" if bags.is_lazy else ""
     rows = [
         ("bags", f"{bags.n_bags:,}"),
         ("instances", f"{bags.n_instances:,}"),

@@ -32,11 +32,20 @@ def chunk_grid(bags: Bags) -> Integers:
 
 def _row_bytes(bags: Bags) -> int:
     """Bytes that an instance takes; the mean over this selection, if sparse, not over its base."""
-    base = bags._base
-    if isinstance(base, np.ndarray):
-        return _matrix.row_bytes(base)
-    n_stored = int((base.indptr[bags._stops] - base.indptr[bags._starts]).sum(dtype=np.int64))
-    return _matrix.sparse_row_bytes(n_stored, bags.n_instances, bags.dtype)
+    if not bags.is_sparse:
+        return _matrix.row_bytes(bags._base)
+    return _matrix.sparse_row_bytes(bags.n_values, bags.n_instances, bags.dtype)
+
+
+def instance_bytes(bags: Bags) -> int:
+    """Return the bytes that the instances of these bags take, or would take if they were read.
+
+    Parameters
+    ----------
+    bags : Bags
+        In memory, memory-mapped or lazy. Of lazy CSR the values that its base stores are counted.
+    """
+    return bags.n_instances * _row_bytes(bags)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class BagSource:
     Parameters
     ----------
     bags : Bags
-        In memory or memory-mapped.
+        In memory, memory-mapped or lazy; chunks of lazy bags are transformed when they are read.
     n_threads : int or None
         Threads to use; None asks the environment (``BAGWISE_NUM_THREADS``, then the processors).
     max_memory : int, str or None
@@ -121,10 +130,10 @@ class BagSource:
         self._n_threads = n_threads
         self._max_memory = parse_bytes(max_memory)
         self._scratch = scratch
-        base = bags._base
-        parts = [base] if isinstance(base, np.ndarray) else [base.data, base.indices, base.indptr]
+        self._base = bags._held._base
+        parts = _matrix.parts_of(self._base)
         self._files = [found for found in map(FileSlice.of, parts) if found is not None]
-        self._file = self._files[0] if self._files and isinstance(base, np.ndarray) else None
+        self._file = self._files[0] if self._files and len(parts) == 1 else None
 
     @property
     def n_chunks(self) -> int:
@@ -134,15 +143,17 @@ class BagSource:
     @property
     def copied_bytes(self) -> int:
         """Bytes of instances that all chunks together would hold: 0 if they are views of memory."""
-        bags = self.bags
+        bags = self.bags._held
         if isinstance(bags._base, np.ndarray) and bags._contiguous_span() is not None:
             return 0
-        return bags.n_instances * _row_bytes(bags)
+        return instance_bytes(bags)
 
     @property
     def chunk_bytes(self) -> int:
         """Bytes that the largest chunk takes, ``scratch`` included."""
         per_row = _row_bytes(self.bags) + self._scratch
+        if isinstance(self._base, _matrix.LazyRows):  # what rows are made of is there as well
+            per_row += _matrix.row_bytes(self._base.inner)
         return int(np.diff(self._offsets[self.grid]).max()) * per_row
 
     def map(self, function: Callable[..., Any], *broadcast: Any) -> Generator[Any, None, None]:
@@ -220,12 +231,21 @@ class BagSource:
         first, last = int(self.grid[number]), int(self.grid[number + 1])
         rows = slice(int(self._offsets[first]), int(self._offsets[last]))
         bags = self.bags[first:last]
-        if self._max_memory is not None and self._file is not None:
-            bags = self._read(bags)
+        is_here = bags._base is not self._base  # lazy bags were loaded while they are walked
+        if self._max_memory is not None and self._file is not None and not is_here:
+            read = self._read(bags)
+        elif bags.is_lazy:
+            read = bags._rows_of(bags._base.inner)
+        else:
+            return Chunk(bags, slice(first, last), rows)
+        if bags.is_lazy:
+            read, nan = bags._base.make(read), bags.allow_nan
+            check_finite(read, bags.offsets, bags.bag_names, first=first, allow_nan=nan)
+        bags = bags._with_instances(read, bags.feature_names, bags.allow_nan)
         return Chunk(bags, slice(first, last), rows)
 
-    def _read(self, bags: Bags) -> Bags:
-        """Read the instances of a chunk into memory of its own."""
+    def _read(self, bags: Bags) -> _matrix.Matrix:
+        """Read rows of the file into memory of their own."""
         assert self._file is not None
         self._file.check_unchanged()
         span = bags._contiguous_span()
@@ -234,7 +254,7 @@ class BagSource:
         else:
             pairs = zip(bags._starts.tolist(), bags._stops.tolist(), strict=True)
             rows = np.concatenate([self._file.read_rows(*pair) for pair in pairs])
-        return bags._with_instances(_matrix.read_only(rows), bags._feature_names, bags.allow_nan)
+        return _matrix.read_only(rows)
 
     def _window(self, n_threads: int) -> int | None:
         """How many chunks may be in flight under the memory limit."""
@@ -249,6 +269,37 @@ class BagSource:
             )
             raise MemoryLimitError(msg)
         return min(self._max_memory // largest, 4 * n_threads)
+
+
+def in_parts(bags: Bags, function: Callable[[Bags], Any]) -> Any:
+    """Return what a function makes of bags, chunk after chunk if they are lazy.
+
+    Parameters
+    ----------
+    bags : Bags
+        In memory, memory-mapped or lazy.
+    function : callable
+        Takes bags, returns an array, or a tuple of arrays, with one entry per bag or per instance
+        that does not depend on the other bags.
+    """
+    if not bags._held.is_lazy:
+        return function(bags)
+    return BagSource(bags).concatenate(lambda chunk: function(chunk.bags))
+
+
+def read_all(bags: Bags) -> _matrix.Matrix:
+    """Return all instances of lazy bags, in memory; they are made as chunks are."""
+    source = BagSource(bags)
+    if bags.is_sparse:
+        return _matrix.stack_rows(list(source.map(lambda chunk: chunk.instances)))
+    out = np.empty((bags.n_instances, bags.n_features), bags.dtype)
+
+    def fill(chunk: Chunk) -> None:
+        out[chunk.rows] = chunk.instances
+
+    for _ in source.map(fill):
+        pass
+    return _matrix.read_only(out)
 
 
 def add_results(total: Any, result: Any) -> Any:

@@ -91,7 +91,7 @@ def size_of(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(map(size_of, value))
     if isinstance(value, Bags):
-        return size_of(value.segments[0])
+        return 64 if value.is_lazy else size_of(value.segments[0])
     if hasattr(value, "indptr"):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if is_dataclass(value) and not hasattr(value, "nbytes"):

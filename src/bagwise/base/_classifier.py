@@ -118,7 +118,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             One column for each class if there are more than two, or for each label with label
             lists.
         """
-        return self._columns(self._bag_outputs(self._validated(X)))
+        return self._columns(self._bag_scores(self._validated(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of bags.
@@ -133,7 +133,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         labels : ndarray of shape (n_bags,) or (n_bags, n_labels)
             Labels, or an indicator matrix with label lists.
         """
-        return self._labels_of(self._bag_outputs(self._validated(X)))
+        return self._labels_of(self._bag_scores(self._validated(X)))
 
     # -------------------------------------------------------------------------------- shared
 
@@ -150,12 +150,12 @@ class BagClassifier(ClassifierMixin, BagEstimator):
     def _key_places(self, bags: Bags) -> Integers:
         if not self.multilabel_ and len(self.classes_) > 2:
             return super()._key_places(bags)
-        scores = self._instance_outputs(bags)
+        scores = self._instance_scores(bags)
         if not self.multilabel_:
             if self.__bagwise_tags__().max_rule:
                 side = np.full((len(bags), 1), self._side)
             else:
-                side = np.where(self._bag_outputs(bags) > 0, 1.0, -1.0)
+                side = np.where(self._bag_scores(bags) > 0, 1.0, -1.0)
             scores = (np.repeat(side, bags.sizes, axis=0) * scores)[:, 0]
         return segment_argmax(scores, bags.offsets[:-1], bags.offsets[1:])
 

@@ -116,7 +116,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         labels : ndarray of int of shape (n_bags,)
             Clusters, counted from 0.
         """
-        return self._labels_of(self._bag_outputs(self._validated(X)))
+        return self._labels_of(self._bag_scores(self._validated(X)))
 
     def decision_function(self, X: Any) -> Floats:
         """Return the scores of bags for the clusters: a bag is in the cluster of the highest.
@@ -131,7 +131,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         scores : ndarray of shape (n_bags, n_clusters)
             One column for each cluster.
         """
-        return self._bag_outputs(self._validated(X))
+        return self._bag_scores(self._validated(X))
 
     def transform(self, X: Any) -> Floats:
         """Return what the method measures between each bag and each cluster.
@@ -148,7 +148,7 @@ class BagClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         scores : ndarray of shape (n_bags, n_clusters)
             Scores, highest for the cluster of the bag.
         """
-        return self._bag_outputs(self._validated(X))
+        return self._bag_scores(self._validated(X))
 
     # -------------------------------------------------------------------------------- shared
 

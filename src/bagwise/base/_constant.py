@@ -42,7 +42,7 @@ def warn_if_constant(classifier: "BagClassifier", bags: "Bags", target: Target) 
     order, start, size, first = in_turn(target), 0, _FIRST, None
     while start < len(order):
         group = order[start : start + size]
-        labels = classifier._labels_of(classifier._bag_outputs(bags[group]))
+        labels = classifier._labels_of(classifier._bag_scores(bags[group]))
         first = labels[0] if first is None else first
         if (labels != first).any():
             return

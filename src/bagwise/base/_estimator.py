@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats, Integers
-from bagwise.bags import Bags, segment_argmax
+from bagwise.bags import Bags, in_parts, segment_argmax
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._fitting import all_or_nothing, forget_fit, remember_bags
 from bagwise.base._tags import BagTags
@@ -83,6 +83,16 @@ class BagEstimator(BaseEstimator):
         msg = f"{type(self).__name__} scores bags only, not instances."
         raise AttributeError(msg)
 
+    def _bag_scores(self, bags: Bags) -> Floats:
+        """Return `_bag_outputs`; lazy bags are read in chunks."""
+        scores: Floats = in_parts(bags, self._bag_outputs)
+        return scores
+
+    def _instance_scores(self, bags: Bags) -> Floats:
+        """Return `_instance_outputs`; lazy bags are read in chunks."""
+        scores: Floats = in_parts(bags, self._instance_outputs)
+        return scores
+
     @abstractmethod
     def _labels_of(self, outputs: Floats) -> NDArray[Any]:
         """Return what scores of bags or instances predict."""
@@ -107,7 +117,7 @@ class BagEstimator(BaseEstimator):
         scores : ndarray of shape (n_instances,) or (n_instances, n_outputs)
             As `decision_function`.
         """
-        return self._columns(self._instance_outputs(self._validated(X)))
+        return self._columns(self._instance_scores(self._validated(X)))
 
     @available_if(_scores_instances)
     def instance_predict(self, X: Any) -> NDArray[Any]:
@@ -123,7 +133,7 @@ class BagEstimator(BaseEstimator):
         labels : ndarray of shape (n_instances,) or (n_instances, n_labels)
             As `predict`.
         """
-        return self._labels_of(self._instance_outputs(self._validated(X)))
+        return self._labels_of(self._instance_scores(self._validated(X)))
 
     @available_if(_scores_instances)
     def key_instances(self, X: Any) -> Integers:
@@ -146,8 +156,8 @@ class BagEstimator(BaseEstimator):
 
     def _key_places(self, bags: Bags) -> Integers:
         """Return the place of the instance with the highest score for the output of its bag."""
-        scores = self._instance_outputs(bags)
-        chosen = np.repeat(self._bag_outputs(bags).argmax(axis=1), bags.sizes)
+        scores = self._instance_scores(bags)
+        chosen = np.repeat(self._bag_scores(bags).argmax(axis=1), bags.sizes)
         own = scores[np.arange(len(scores)), chosen]
         return segment_argmax(own, bags.offsets[:-1], bags.offsets[1:])
 

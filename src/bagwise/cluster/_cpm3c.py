@@ -238,7 +238,7 @@ class CPM3C(BagClusterer):
         shares : ndarray of shape (n_bags, n_clusters)
             Shares; a bag is in the cluster of the largest.
         """
-        return self._bag_outputs(self._validated(X))
+        return self._bag_scores(self._validated(X))
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         return shares(bags, self._instance_outputs(bags).argmax(axis=1), len(self.coef_))

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import warn
-from bagwise.bags import Bags, BagSource, scan_max, segment_argmax, segment_max
+from bagwise.bags import Bags, BagSource, in_parts, scan_max, segment_argmax, segment_max
 from bagwise.base import (
     MAP_CONSTRAINTS,
     BagClusterer,
@@ -341,7 +341,7 @@ class M3IC(KernelParameters, BagClusterer):
         members : ndarray of bool of shape (n_bags, n_clusters)
             Which bag is in which cluster.
         """
-        scores = self._bag_outputs(self._validated(X))
+        scores = self._bag_scores(self._validated(X))
         k = scores.shape[1]
         return k / max(1, k - 1) * scores >= margin
 
@@ -360,7 +360,12 @@ class M3IC(KernelParameters, BagClusterer):
 
         Fitted attributes are those of the estimator unless they are given.
         """
-        fitted, n_threads = vars(self) if fitted is None else fitted, self._n_threads()
+        known = vars(self) if fitted is None else fitted
+        found: tuple[Floats, Integers] = in_parts(bags, lambda part: self._best_in(part, known))
+        return found
+
+    def _best_in(self, bags: Bags, fitted: Mapping[str, Any]) -> tuple[Floats, Integers]:
+        n_threads = self._n_threads()
         if self.kernel == "linear":
             matrix, starts, stops = bags.segments
             best, places = scan_max(matrix, fitted["coef_"], starts, stops, n_threads=n_threads)

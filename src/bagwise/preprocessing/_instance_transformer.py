@@ -2,6 +2,8 @@
 
 import pickle
 from contextlib import suppress
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import joblib
@@ -13,8 +15,8 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bagwise._compat import HasMethods
-from bagwise.bags import Bags
+from bagwise._compat import HasMethods, Interval
+from bagwise.bags import Bags, instance_bytes, parse_bytes
 from bagwise.base import (
     Same,
     all_or_nothing,
@@ -24,6 +26,10 @@ from bagwise.base import (
     shared_by,
     validate_bags,
 )
+from bagwise.exceptions import MemoryLimitError
+from bagwise.preprocessing._chunked_fit import fit_in_chunks, fits_in_chunks
+
+_TRIED = 10  # rows by which it is found whether rows depend on each other
 
 
 def _transformer_has(method: str) -> Any:
@@ -47,10 +53,19 @@ class InstanceTransformer(
     means bags of one instance, comes back as a matrix. Missing values are taken where the
     transformer takes them: ``InstanceTransformer(SimpleImputer())`` fills them.
 
+    Instances that take more than ``max_memory`` are not copied. The transformer is fitted chunk by
+    chunk with ``partial_fit``, as ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler`` and
+    ``IncrementalPCA`` have it, and the bags come back lazy: a chunk is transformed when it is read.
+    What learns in passes then works on a store of any size; what needs all instances makes them
+    once.
+
     Parameters
     ----------
     transformer : transformer
         For example ``StandardScaler()``. It is cloned, not fitted itself.
+    max_memory : int, str or None
+        Bytes, or text like ``"512MB"``, that instances may take to be transformed at once. None:
+        any number.
 
     Attributes
     ----------
@@ -60,6 +75,18 @@ class InstanceTransformer(
         Number of features.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Their names, if the data had any.
+
+    Notes
+    -----
+    Whether instances are worked on in chunks depends on their number and width alone, never on
+    where they lie. Chunks give the same minima, maxima and ``IncrementalPCA`` to the last bit;
+    sums, as those of ``StandardScaler``, to rounding. Rows of a scaler are the same to the last bit
+    in chunks and at once; those of a projection to rounding.
+
+    A transformer without ``partial_fit`` that has something to learn, such as ``PCA``, gets all
+    instances at once if they are in memory already. Those of a store that take more than
+    ``max_memory`` are refused with `MemoryLimitError`, and so is a function whose rows depend on
+    each other.
 
     Examples
     --------
@@ -73,10 +100,14 @@ class InstanceTransformer(
     array([0, 1, 0, 1])
     """
 
-    _parameter_constraints = {"transformer": [HasMethods(["fit", "transform"])]}  # noqa: RUF012
+    _parameter_constraints = {  # noqa: RUF012
+        "transformer": [HasMethods(["fit", "transform"])],
+        "max_memory": [str, Interval(Integral, 1, None, closed="left"), None],
+    }
 
-    def __init__(self, transformer: Any) -> None:
+    def __init__(self, transformer: Any, *, max_memory: int | str | None = "1GB") -> None:
         self.transformer = transformer
+        self.max_memory = max_memory
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
         """Fit the transformer on all instances.
@@ -102,8 +133,14 @@ class InstanceTransformer(
 
             def fit() -> Any:
                 labels = None if y is None else np.repeat(np.asarray(y), bags.sizes, axis=0)
+                transformer = clone(self.transformer)
+                if holds_bags(X) and self._is_large(bags):
+                    if fits_in_chunks(transformer) and not fit_params:
+                        return fit_in_chunks(transformer, bags, labels, self.max_memory)
+                    reason = "is given fit parameters" if fit_params else "has no partial_fit"
+                    self._refuse_large(bags, reason)
                 instances = bags.instances if holds_bags(X) else X
-                return clone(self.transformer).fit(instances, labels, **fit_params)
+                return transformer.fit(instances, labels, **fit_params)
 
             share = shared_by(bags)
             name = None if share is None else _name(self.transformer, y, fit_params)
@@ -148,18 +185,42 @@ class InstanceTransformer(
 
         Only then what is made of all bags holds for each of them.
         """
-        few = bags[:10]
-        together = _dense(self._transformed(few).instances)
-        alone = np.concatenate(
-            [_dense(self._transformed(few[i : i + 1])[0]) for i in range(len(few))]
-        )
+        transform, n = RowFunction(self.transformer_), bags.n_instances
+        few = bags.take_instances(np.unique(np.linspace(0, n - 1, _TRIED).astype(np.int64)))
+        together = _dense(transform(few))
+        alone = np.concatenate([_dense(transform(few[i : i + 1])) for i in range(few.shape[0])])
+        if alone.shape != together.shape or n == 1:
+            return False
+        known = ~np.isnan(together)
+        difference = np.abs(alone - together)[known].max(initial=0.0)
         rounding = 1e3 * float(np.finfo(together.dtype).eps)
-        difference = np.abs(alone - together).max(initial=0.0)
-        return len(few) > 1 and bool(difference <= rounding * np.abs(together).max(initial=0.0))
+        return bool(difference <= rounding * np.abs(together[known]).max(initial=0.0))
+
+    def _is_large(self, bags: Bags) -> bool:
+        """Tell whether instances take more memory than they may."""
+        limit = parse_bytes(self.max_memory)
+        return limit is not None and instance_bytes(bags) > limit
+
+    def _refuse_large(self, bags: Bags, reason: str) -> None:
+        """Raise if a copy of all instances is needed that is not there, and would be too large."""
+        if bags.is_memory_mapped or bags.is_lazy:
+            name = type(self.transformer).__name__
+            msg = (
+                f"{name} {reason}, so it needs all instances at once: {instance_bytes(bags):,} "
+                f"bytes, more than max_memory={self.max_memory!r} of InstanceTransformer. Raise "
+                "max_memory, or choose one that works in chunks, such as StandardScaler or "
+                "IncrementalPCA."
+            )
+            raise MemoryLimitError(msg)
 
     def _transformed(self, bags: Bags) -> Bags:
-        with config_context(transform_output="default"):  # frames hold matrices, not bags
-            return bags.map_instances(self.transformer_, feature_names=self._names_out(bags))
+        transform, names = RowFunction(self.transformer_), self._names_out(bags)
+        if self._is_large(bags):
+            if self._goes_row_by_row(bags):
+                made = bags.map_instances(transform, feature_names=names, lazy=True)
+                return made if self._is_large(made) else made.compact()
+            self._refuse_large(bags, "makes rows that depend on each other")
+        return bags.map_instances(transform, feature_names=names)
 
     @available_if(_transformer_has("set_output"))
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -221,6 +282,17 @@ class InstanceTransformer(
         tags.target_tags.required = inner.target_tags.required
         tags.transformer_tags = inner.transformer_tags
         return tags
+
+
+@dataclass(frozen=True, eq=False)
+class RowFunction:
+    """What a fitted transformer makes of rows, always as a matrix: frames do not hold bags."""
+
+    transformer: Any
+
+    def __call__(self, rows: Any) -> Any:
+        with config_context(transform_output="default"):
+            return self.transformer.transform(rows)
 
 
 def _dense(matrix: Any) -> Any:

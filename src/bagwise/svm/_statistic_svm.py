@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
-from bagwise.bags import Bags
+from bagwise.bags import Bags, in_parts
 from bagwise.base import BagTags, Target, documented
 from bagwise.kernels import bag_statistics
 from bagwise.svm.machinery._bag_kernel_machine import BagRowMachine
@@ -32,7 +32,7 @@ class StatisticMachine(BagRowMachine):
             return self._one_row_each(bags)
 
         def vectors(bags: Bags) -> Bags:
-            rows = bag_statistics(*bags.segments, self.statistic)
+            rows = in_parts(bags, lambda part: bag_statistics(*part.segments, self.statistic))
             return Bags(rows, np.arange(len(bags) + 1))
 
         share = self._share(bags)

@@ -128,6 +128,7 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
             _checks_input.check_cube_agrees,
             _checks_input.check_integers_agree,
             _checks_input.check_memory_map_agrees,
+            _checks_input.check_lazy_agrees,
             _checks_input.check_selection_agrees,
             _checks_input.check_rows_are_bags_of_one,
             _checks_input.check_input_unchanged,

@@ -87,6 +87,19 @@ def check_memory_map_agrees(estimator: Any) -> None:
         del on_disk
 
 
+def check_lazy_agrees(estimator: Any) -> None:
+    """Bags that are transformed when they are read give the bits that they give in memory."""
+    bags, y = make_toy_bags()
+    in_memory = Bags.from_list(bags)
+    lazy = Bags.from_list([bag / 2 for bag in bags]).map_instances(_twice, lazy=True)
+    expected = bag_scores(fitted(estimator, in_memory, y), in_memory)
+    assert_identical(bag_scores(fitted(estimator, lazy, y), lazy[:]), expected, "lazy bags")
+
+
+def _twice(instances: Any) -> Any:
+    return 2 * instances
+
+
 def check_selection_agrees(estimator: Any) -> None:
     """A view that picks bags from a larger container means these bags and no others."""
     bags, y = make_toy_bags()

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map, single_blas_thread
-from bagwise.bags import BagSource, Chunk
+from bagwise.bags import BagSource, Chunk, instance_bytes
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, check_tol
 from bagwise.solvers._result import Certificate, Status
 from bagwise.solvers.clustering._bag_mmc import BagMMCResult, MarginProblem, balance_range, descend
@@ -195,20 +195,17 @@ def balance_direction(source: BagSource) -> tuple[Floats, float]:
 
 def _row_bytes(source: BagSource) -> int:
     """Bytes that an instance takes, on average if sparse."""
-    matrix, _, _ = source.bags.segments
-    if not sp.issparse(matrix):
-        return int(matrix.shape[1] * matrix.itemsize)
-    return int(matrix.nnz * (matrix.dtype.itemsize + 4) // max(1, matrix.shape[0]))
+    return instance_bytes(source.bags) // max(1, source.bags.n_instances)
 
 
 def _keeps_rows(source: BagSource) -> bool:
-    """Tell whether key instances are copied: those of a file, and a few out of many.
+    """Tell whether key instances are copied: those of a file, lazy ones, and a few out of many.
 
     Side by side they are read faster than where they are, among the others.
     """
     bags = source.bags
     is_few = not bags.is_sparse and bags.n_instances >= _FEW * len(bags)
-    return bool(bags.is_memory_mapped or is_few)
+    return bool(bags.is_memory_mapped or bags.is_lazy or is_few)
 
 
 class _Setting(NamedTuple):

@@ -26,7 +26,7 @@ class PassRows:
     Parameters
     ----------
     bags : Bags
-        In memory or memory-mapped; a scattered selection is read where it is.
+        In memory, memory-mapped or lazy; a scattered selection is read where it is.
     more : array or CSR matrix of shape (n_more, n_features), optional
         Further rows behind the instances, in memory.
     transform : callable, optional
@@ -53,7 +53,7 @@ class PassRows:
         self._bags, self._transform, self._n_threads = bags, transform, n_threads
         self._offsets = bags.offsets
         self._here = None  # the rows where they are, if they may be read there
-        if transform is None and max_memory is None:
+        if transform is None and max_memory is None and not bags.is_lazy:
             self._here = FeatureRows(bags.segments[0], segment_rows(*bags.segments[1:]))
         self._more = None if more is None else FeatureRows(more)
         self.n_instances = bags.n_instances
@@ -89,10 +89,7 @@ class PassRows:
     def take(self, rows: Integers) -> FeatureRows:
         """Return a copy of some rows, in memory."""
         inside = rows < self.n_instances
-        matrix, starts, _ = self._bags.segments
-        own = rows[inside]
-        bag = np.searchsorted(self._offsets, own, side="right") - 1
-        found = matrix[starts[bag] + own - self._offsets[bag]]
+        found = self._bags.take_instances(rows[inside])
         found = found if self._transform is None else self._transform(found)
         order = None
         if not inside.all() and self._more is not None:

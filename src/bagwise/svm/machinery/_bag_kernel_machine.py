@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
-from bagwise.bags import Bags, BagSource, Chunk, segment_sum
+from bagwise.bags import Bags, BagSource, Chunk, in_parts, segment_sum
 from bagwise.base import FeatureMap, Share, Target, make_features, make_map, problem_key
 from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
 from bagwise.solvers import DenseGram, RowOperator
@@ -245,11 +245,18 @@ class BagKernelMachine(BagRowMachine):
         """Return what the sums over each bag are divided by; ``squares`` if they are known."""
         if not self._averages:
             if squares is None:
-                squares = _weighted(set_self, kernel, bags, weights)
+                squares = self._squares(bags, kernel, weights)
             return positive_root(squares)
         if weights is None:
             return bags.sizes.astype(np.float64)
         return np.add.reduceat(weights, bags.offsets[:-1])
+
+    def _squares(self, bags: Bags, kernel: InstanceKernel, weights: Floats | None) -> Floats:
+        """Return the kernel of each bag with itself, before it is divided."""
+        if weights is not None:
+            return _weighted(set_self, kernel, bags, weights)
+        squares: Floats = in_parts(bags, lambda part: set_self(kernel, *part.segments))
+        return squares
 
     # -------------------------------------------------------------------------------- scoring
 

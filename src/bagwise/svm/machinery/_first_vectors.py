@@ -38,10 +38,7 @@ def drawn_instances(bags: Bags, n: int, seed: int) -> NDArray[Any]:
 
 def _taken(bags: Bags, rows: Integers) -> NDArray[Any]:
     """Return some instances as a dense matrix, without a copy of the others."""
-    matrix, starts, _ = bags.segments
-    offsets = bags.offsets
-    bag = np.searchsorted(offsets, rows, side="right") - 1
-    picked = matrix[starts[bag] + rows - offsets[bag]]
+    picked = bags.take_instances(rows)
     return picked.toarray() if sp.issparse(picked) else np.array(picked)
 
 

@@ -139,7 +139,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         Whether the instances are read in passes depends on their number and width alone, never on
         where they lie.
         """
-        if self.kernel == "linear" and _n_values(bags) >= MANY_VALUES:
+        if self.kernel == "linear" and bags.n_values >= MANY_VALUES:
             return represent_by_passes(
                 bags,
                 means=means is not None,
@@ -267,11 +267,3 @@ class MaxRuleMachine(AsymmetricClassifier, KernelMachine):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(max_rule=True, asymmetric=True, **self._invariances())
-
-
-def _n_values(bags: Bags) -> int:
-    """Return how many values the instances have; of a CSR matrix, how many are stored."""
-    matrix, starts, stops = bags.segments
-    if not bags.is_sparse:
-        return bags.n_instances * bags.n_features
-    return int((matrix.indptr[stops] - matrix.indptr[starts]).sum(dtype=np.int64))
