@@ -97,7 +97,7 @@ def test_every_check_is_in_the_battery():
 
 
 def test_number_of_checks():
-    assert len(EVERY_CHECK) == 101
+    assert len(EVERY_CHECK) == 102
 
 
 def test_check_bag_estimator_returns_outcomes():
