@@ -7,10 +7,11 @@ import scipy.sparse as sp
 from bagwise import Bags
 from bagwise.bags import _matrix
 from bagwise.exceptions import BagFileError, InvalidBagsError
-from bagwise.svm import MISVM, SIL, miSVM
-from bagwise.svm.machinery import _kernel_machine, _pass_trainer
+from bagwise.solvers import PassRows
+from bagwise.svm import MISVM, PCSVM, SIL, miSVM
+from bagwise.svm.machinery import _kernel_machine, _pass_trainer, _projection
 
-METHODS = {"SIL": SIL, "MISVM": MISVM, "miSVM": miSVM}
+METHODS = {"SIL": SIL, "MISVM": MISVM, "miSVM": miSVM, "PCSVM": PCSVM}
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +85,56 @@ def test_rounds_lower_the_objective_and_end(name, C):
         loss += np.maximum(1.0 - labels * scores, 0.0)[inside == 1].sum()
     found = 0.5 * (model.coef_**2).sum() + C * loss
     assert model.result_.objective == pytest.approx(found, rel=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("centering", ["bag", "none"])
+def test_constraints_are_met_and_paid_for_as_in_memory(sparse, centering, monkeypatch):
+    bags, y = make(sparse=sparse)
+    model = PCSVM(C=0.1, kernel="linear", penalty=1.0, centering=centering).fit(bags, y)
+    bounds = model.lambda_range(bags, y)
+    monkeypatch.setattr(_kernel_machine, "MANY_VALUES", np.inf)
+    exact = PCSVM(C=0.1, kernel="linear", penalty=1.0, centering=centering).fit(bags, y)
+    assert model.result_.converged
+    assert (np.diff(model.result_.history) <= 0.0).all()
+    assert model.result_.objective == pytest.approx(exact.result_.objective, rel=1e-6)
+    np.testing.assert_allclose(fitted(model), fitted(exact), atol=1e-4)
+    np.testing.assert_array_equal(model.constraints_, exact.constraints_)
+    np.testing.assert_allclose(bounds, exact.lambda_range(bags, y), rtol=1e-9)
+
+
+def test_a_round_with_constraints_is_a_few_passes(monkeypatch):
+    bags, y = make()
+    passes, counts = [], []
+    dot, solve = PassRows.dot, _projection.solve_cone_svm
+
+    def solve_and_count(*args, **options):
+        before = len(passes)
+        result = solve(*args, **options)
+        counts.append(len(passes) - before)
+        return result
+
+    monkeypatch.setattr(PassRows, "dot", lambda self, w: passes.append(w) or dot(self, w))
+    monkeypatch.setattr(_projection, "solve_cone_svm", solve_and_count)
+    PCSVM(C=0.1, kernel="linear", spread=0.0).fit(bags, y)
+    assert len(counts) >= 2
+    assert max(counts) <= 10
+
+
+def test_no_inner_products_of_all_instances_under_constraints_are_formed(monkeypatch):
+    """Contrasts are written down as features instead."""
+    bags, y = make()
+    most, block = [], PassRows.block
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+
+    def block_and_note(self, rows, *others):
+        most.append(np.bincount(bag[rows], minlength=len(bags))[y == 1].max())
+        return block(self, rows, *others)
+
+    monkeypatch.setattr(PassRows, "block", block_and_note)
+    PCSVM(C=10.0, kernel="linear", spread=0.0).fit(bags, y)
+    assert most
+    assert max(most) == 1  # key instance of a positive bag
 
 
 def test_more_than_two_classes_and_labels_that_no_bag_has():

@@ -72,7 +72,7 @@ class PCSVM(MaxRuleMachine):
     |n_init|
         These are starts of MI-SVM, from whose best end the constraints come in: here the first has
         the means of bags; random ones have instances drawn at random. ``result_.ends`` are theirs.
-    |class_weight, pos_label, cache_size, tol: rounds, max_iter: rounds|
+    |class_weight, pos_label, cache_size, tol: rounds by passes, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes
@@ -212,7 +212,7 @@ class PCSVM(MaxRuleMachine):
         other._validate_params()
         bags = validate_bags(other, X, reset=True)
         (bags, target, _, weight), _ = other._encode(bags, y, None)
-        points = other._represent(bags, weight, means="mean_instance").trainer.points
+        points = other._represent_any(bags, weight, means="mean_instance").trainer.points
         out = np.full((target.n_outputs, 2), np.nan)
         for output in range(target.n_outputs):
             sign = target.signs[:, output]
@@ -227,7 +227,8 @@ class PCSVM(MaxRuleMachine):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
-        representation = self._represent(bags, bag_weight, means="mean_instance")
+        represent = self._represent if self.solver == "conic" else self._represent_any
+        representation = represent(bags, bag_weight, means="mean_instance")
         trainer = representation.trainer
         points = trainer.points  # remembers what it has computed
         generators = self._start_generators(target.n_outputs)

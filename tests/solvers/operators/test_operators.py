@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from bagwise import Bags
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import InstanceKernel, point_gram
 from bagwise.solvers import (
@@ -12,6 +13,7 @@ from bagwise.solvers import (
     EmpiricalMap,
     FeatureRows,
     KernelRows,
+    PassRows,
     RowOperator,
     SelectedRows,
     ShiftedRows,
@@ -91,6 +93,12 @@ OPERATORS = {
     "stacked": (StackedRows([FeatureRows(X), FeatureRows(WIDE[17:])]), WIDE @ WIDE.T),
     "stacked csr": (
         StackedRows([FeatureRows(sparse.csr_array(part)) for part in (X, WIDE[17:])]),
+        WIDE @ WIDE.T,
+    ),
+    "passes": (PassRows(Bags(X, OFFSETS)), GRAM),
+    "passes and more": (PassRows(Bags(X, OFFSETS), more=WIDE[17:]), WIDE @ WIDE.T),
+    "passes of csr": (
+        PassRows(Bags(sparse.csr_array(X), OFFSETS), more=sparse.csr_array(WIDE[17:])),
         WIDE @ WIDE.T,
     ),
     "scaled": (ScaledRows(DenseGram(GRAM), SCALE), SCALE[:, None] * GRAM * SCALE),

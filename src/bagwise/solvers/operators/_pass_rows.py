@@ -1,6 +1,7 @@
 """Rows that are read in passes: bags in memory or in a file, chunk by chunk and in threads."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, BagSource, segment_rows
 from bagwise.exceptions import SolverError
-from bagwise.solvers.operators._feature_rows import FeatureRows
+from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
+from bagwise.solvers.operators._row_operator import RowOperator, written
 
+_FEW_VALUES = 2**22  # in rows that are copied for a sum of them; beyond, it is a pass
 _PIECES = 32  # into which rows are cut at least, if they are many and their products independent
 
 
-class PassRows:
+class PassRows(RowOperator):
     """The instances of bags, and perhaps some points behind them, as rows to be read in passes.
 
     A product with all rows is one pass over the chunks of a `BagSource`. Nothing is copied but the
@@ -57,7 +60,16 @@ class PassRows:
             self._here = FeatureRows(bags.segments[0], segment_rows(*bags.segments[1:]))
         self._more = None if more is None else FeatureRows(more)
         self.n_instances = bags.n_instances
-        self.n = self.n_instances + (0 if self._more is None else self._more.n)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.n_instances + (0 if self._more is None else self._more.n)
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Precision of the inner products: sums are in double precision."""
+        return np.dtype(np.float64)
 
     def dot(self, w: Floats) -> Floats:
         """Return the inner product of each row with ``w``: one pass."""
@@ -85,6 +97,49 @@ class PassRows:
         if self._more is not None:
             out += self._more.combine(factor[self.n_instances :])
         return self._checked(out)
+
+    def diagonal(self) -> Floats:
+        """Return the squared norm of each row: one pass, once."""
+        return self._squares
+
+    @cached_property
+    def _squares(self) -> Floats:
+        out = np.empty(self.n)
+
+        def fill(part: FeatureRows, rows: slice) -> None:
+            out[rows] = part.square_norms()
+
+        for _ in self._map(fill, any_grid=True):
+            pass
+        if self._more is not None:
+            out[self.n_instances :] = self._more.square_norms()
+        return self._checked(out)
+
+    def block(
+        self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Return the inner products of some rows with some others or all, which are copied."""
+        if columns is rows:
+            return written(self.take(rows).gram(), out)
+        columns = np.arange(self.n) if columns is None else columns
+        return written(cross_products(self.features(rows), self.features(columns)), out)
+
+    def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
+        """Return the inner products of a sum of rows with some rows, or with all: one pass."""
+        weights = self.weights(rows, coef)
+        return self.dot(weights) if columns is None else self.take(columns).dot(weights)
+
+    def weights(self, rows: Integers, coef: Floats) -> Floats:
+        """Return a sum of rows itself; of many rows by a pass."""
+        if len(rows) * self.d <= _FEW_VALUES:
+            return self.take(rows).combine(coef)
+        factor = np.zeros(self.n)
+        np.add.at(factor, rows, coef)
+        return self.combine(factor)
+
+    def features(self, rows: Integers) -> Any:
+        """Return a copy of some rows as a matrix, in its precision."""
+        return self.take(rows).features(np.arange(len(rows)))
 
     def take(self, rows: Integers) -> FeatureRows:
         """Return a copy of some rows, in memory."""

@@ -1,5 +1,7 @@
 """The dual of an SVM with a cone as data: the problem, the current point and its slopes."""
 
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers._checks import checked_array, checked_terms, not_finite
+from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.operators._sums import compacted
 from bagwise.solvers.svm._multipliers import balanced, intercept_between
@@ -124,12 +127,35 @@ class ConeState:
         k = int(np.searchsorted(rows, self.n_rows))
         chosen = self.index[rows[:k]]
         out[:k, :k] = self.points.block(chosen, chosen)
-        used, sums = compacted(self.contrasts)
-        if len(used):
+        if self.written is not None:
+            out[k:, :k] = cross_products(self.written, self.points.features(chosen))
+            out[k:, k:] = self.written_gram
+        else:
+            used, sums = compacted(self.contrasts)
             cross = sums @ self.points.block(used, np.concatenate([chosen, used]))
             out[k:, :k] = cross[:, :k]
-            out[:k, k:] = cross[:, :k].T
             out[k:, k:] = cross[:, k:] @ sums.T
+        out[:k, k:] = out[k:, :k].T
+
+    @cached_property
+    def written(self) -> Any:
+        """The contrasts as rows of a matrix, if the points have features, else None."""
+        indptr, indices, data = self.contrasts.indptr, self.contrasts.indices, self.contrasts.data
+        sums = []
+        for first, last in pairwise(indptr):
+            features = self.points.features(indices[first:last].astype(np.int64))
+            if features is None:
+                return None
+            row = data[None, first:last]
+            sums.append((sp.csr_array(row) if sp.issparse(features) else row) @ features)
+        if not sums:
+            return None
+        return sp.vstack(sums, format="csr") if sp.issparse(sums[0]) else np.vstack(sums)
+
+    @cached_property
+    def written_gram(self) -> Floats:
+        """Inner products of the contrasts that are written down."""
+        return FeatureRows(self.written).gram()
 
     def _measure(self) -> None:
         self.u = np.concatenate([self.along[self.index], self.contrasts @ self.along])

@@ -133,8 +133,8 @@ class KernelMachine(KernelParameters, BagClassifier):
 
     def _represent_any(
         self, bags: Bags, bag_weight: Floats, *, means: BagMean | None = None, **solver: Any
-    ) -> Representation[Trainer]:
-        """Return the same for a method that needs no inner products: many rows are not copied.
+    ) -> Representation[PointTrainer]:
+        """Return the same for a method that needs few inner products: many rows are not copied.
 
         Whether the instances are read in passes depends on their number and width alone, never on
         where they lie.

@@ -9,7 +9,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.solvers import PassRows, PassSVMResult, solve_svm_by_passes
+from bagwise.solvers import PassRows, PassSVMResult, RowOperator, solve_svm_by_passes
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 #: Instances with so many values in all are read in passes: 32,768 of 512 features.
@@ -74,6 +74,11 @@ class PassTrainer:
             n_features=self.n_features,
             max_memory=self.max_memory,
         )
+
+    @property
+    def points(self) -> RowOperator:
+        """See `PointTrainer`; products with all points are passes."""
+        return self.rows
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`; no point comes twice, and no rows share a slack."""
