@@ -10,7 +10,7 @@ from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._row_operator import RowOperator
 
-_MUCH = 0.25  # of a row: less than this is computed alone, and not remembered
+_NEARLY = 0.75  # of a row: less than this is computed alone, and not remembered
 
 
 class FilledRows(RowOperator):
@@ -49,8 +49,8 @@ class FilledRows(RowOperator):
         self, rows: Integers, columns: Integers | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the inner products of some rows with some others or all."""
-        if columns is None or len(columns) >= _MUCH * self.n:
-            self._fill(rows)
+        if columns is None or len(columns) >= _NEARLY * self.n:
+            self.fill(rows)
         known = self._known[rows]
         if known.all():
             return self._rows.block(rows, columns, out)
@@ -64,14 +64,14 @@ class FilledRows(RowOperator):
 
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
-        self._fill(rows)
+        self.fill(rows)
         return self._rows.products(rows, coef, columns)
 
     def effort(self, rows: Integers) -> Integers:
         """Return how many rows have to be read for each of these."""
         return self._source.effort(rows)
 
-    def _fill(self, rows: Integers) -> None:
+    def fill(self, rows: Integers) -> None:
         """Compute those of these rows that are not there yet."""
         missing = np.unique(rows[~self._known[rows]])
         for piece in self.strips(missing, self.n):

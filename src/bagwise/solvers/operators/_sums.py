@@ -86,13 +86,15 @@ class SumRows(RowOperator):
         return used, total[used]
 
     def _inner(self, rows: Integers, columns: Integers) -> Floats:
-        if not isinstance(self._source, CachedRows | FilledRows):
-            return self._source.block(rows, columns).astype(np.float64, copy=False)
-        # Whole rows, though some columns would do: they are remembered for `products`.
-        out = np.empty((len(rows), len(columns)))
-        for piece in self._source.strips(rows, self._source.n):
-            out[piece] = self._source.block(rows[piece])[:, columns]
-        return out
+        # Where rows are remembered, whole ones: `products` will need them.
+        if isinstance(self._source, CachedRows):
+            out = np.empty((len(rows), len(columns)))
+            for piece in self._source.strips(rows, self._source.n):
+                out[piece] = self._source.block(rows[piece])[:, columns]
+            return out
+        if isinstance(self._source, FilledRows):
+            self._source.fill(rows)
+        return self._source.block(rows, columns).astype(np.float64, copy=False)
 
     def refuse_large(self, n_rows: int, n_columns: int) -> None:
         """Raise an error where a block would take more than ``max_bytes``."""

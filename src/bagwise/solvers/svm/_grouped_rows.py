@@ -96,14 +96,15 @@ def solve_grouped_svm(
     if alpha0 is not None:
         alpha = checked_array(_NAME, "alpha0", alpha0, (rows.n,))
     chosen = terms.first(alpha)
-    gram = _GrowingGram(rows)
+    gram, joining = _GrowingGram(rows), np.flatnonzero(chosen)
     status, accuracy = Status.MAX_ITER, tol
     history: list[float] = []
     while len(history) < max_iter:
         checkpoint()
-        few = np.flatnonzero(chosen)
+        gram.join(joining)
+        few = gram.index
         result = solve_grouped_svm_dual(
-            gram.of(few), terms.sign[few], terms.group[few], terms.cap,
+            gram.matrix, terms.sign[few], terms.group[few], terms.cap,
             target=terms.target[few], intercept=terms.intercept_mask[few], alpha0=alpha[few],
             tol=accuracy,
         )  # fmt: skip
@@ -140,25 +141,26 @@ def solve_grouped_svm(
 
 
 class _GrowingGram:
-    """Inner products of the rows that take part, computed when a row joins."""
+    """Inner products of the rows that take part, in the order in which they joined."""
 
     def __init__(self, rows: RowOperator) -> None:
         self.rows, self.index, self.matrix = rows, np.empty(0, np.int64), np.empty((0, 0))
 
-    def of(self, index: Integers) -> Floats:
-        """Return those of some rows in order, among them all that took part before."""
-        self.rows.refuse_large(len(index), len(index))
-        is_old = np.isin(index, self.index, assume_unique=True)
-        old, new = np.flatnonzero(is_old), np.flatnonzero(~is_old)
-        grown = np.empty((len(index), len(index)))
-        grown[np.ix_(old, old)] = self.matrix
-        grown[np.ix_(new, new)] = self.rows.block(index[new], index[new])
-        if len(old) and len(new):
-            cross = self.rows.block(index[new], self.index)
-            grown[np.ix_(new, old)] = cross
-            grown[np.ix_(old, new)] = cross.T
-        self.index, self.matrix = index, grown
-        return grown
+    def join(self, new: Integers) -> None:
+        """Add rows."""
+        if not len(new):
+            return
+        old, k = self.index, len(self.index)
+        self.index = np.concatenate([old, new])
+        n = len(self.index)
+        self.rows.refuse_large(n, n)
+        grown = np.empty((n, n))
+        grown[:k, :k] = self.matrix
+        grown[k:, k:] = self.rows.block(new, new)
+        if k:
+            grown[k:, :k] = self.rows.block(new, old)
+            grown[:k, k:] = grown[k:, :k].T
+        self.matrix = grown
 
 
 class _Terms:
