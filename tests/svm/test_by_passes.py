@@ -137,6 +137,37 @@ def test_no_inner_products_of_all_instances_under_constraints_are_formed(monkeyp
     assert max(most) == 1  # key instance of a positive bag
 
 
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("approx", ["nystroem", "fourier"])
+def test_maps_that_do_not_fit_are_made_as_instances_are_read(name, approx, tmp_path, monkeypatch):
+    bags, y = make()
+    calls, solve = [], _pass_trainer.solve_svm_by_passes
+    monkeypatch.setattr(
+        _pass_trainer,
+        "solve_svm_by_passes",
+        lambda *args, **options: calls.append(args) or solve(*args, **options),
+    )
+    bags.write(tmp_path / "made.bags")
+    settings = {"C": 0.1, "approx": approx, "rank": 12, "gamma": 0.1, "random_state": 0}
+    kept = METHODS[name](**settings).fit(bags, y)
+    assert not calls
+    model = METHODS[name](**settings, cache_size=0.01).fit(bags, y)
+    stored = METHODS[name](**settings, cache_size=0.01).fit(Bags.open(tmp_path / "made.bags"), y)
+    assert calls
+    np.testing.assert_array_equal(model.decision_function(bags), stored.decision_function(bags))
+    assert model.result_.objective == pytest.approx(kept.result_.objective, rel=2e-2)
+    assert np.mean(model.predict(bags) == kept.predict(bags)) > 0.9
+
+
+def test_the_convex_problem_on_a_map_has_the_solution_that_it_has_in_memory():
+    bags, y = make()
+    settings = {"C": 0.1, "approx": "nystroem", "rank": 12, "random_state": 0}
+    kept = SIL(**settings).fit(bags, y).result_
+    model = SIL(**settings, cache_size=0.01).fit(bags, y).result_
+    assert model.gap <= 1e-3 * model.objective
+    assert kept.objective * (1 - 1e-6) <= model.objective <= kept.objective * (1 + 1e-3)
+
+
 def test_more_than_two_classes_and_labels_that_no_bag_has():
     bags, y = make()
     y = y + (np.arange(60) % 5 == 0)

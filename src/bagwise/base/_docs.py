@@ -154,6 +154,13 @@ _PARAMETERS = {
         """Megabytes for the kernel matrix. Beyond 200 its rows are computed, and take memory, when
         they are needed first; of a matrix that does not fit, as many as do are kept.""",
     ),
+    "cache_size: passes": (
+        "float",
+        """Megabytes for the kernel matrix. Beyond 200 its rows are computed, and take memory, when
+        they are needed first; of a matrix that does not fit, as many as do are kept. With
+        ``approx="nystroem"`` or ``"fourier"``, megabytes for the features of all instances; where
+        they do not fit, the instances are read in passes and mapped each time.""",
+    ),
     "cache_size: bags": (
         "float",
         """Megabytes for the kernel matrix between bags. One that is larger is not formed: as many
@@ -167,8 +174,8 @@ _PARAMETERS = {
     "tol: by passes": (
         "float",
         """Largest violation of the optimality conditions at which the solver stops. With the linear
-        kernel and 2**24 values or more, a thousand times this is the relative duality gap at which
-        it stops, 0.01 at most.""",
+        kernel and 2**24 values or more, and where a map does not fit in ``cache_size``, a thousand
+        times this is the relative duality gap at which it stops, 0.01 at most.""",
     ),
     "tol: rounds": (
         "float",
@@ -179,8 +186,8 @@ _PARAMETERS = {
         "float",
         """Largest violation of the optimality conditions of each convex problem, and relative
         decrease of the objective at which the rounds end. With the linear kernel and 2**24 values
-        or more, a thousand times this is the relative duality gap of each convex problem, 0.01 at
-        most.""",
+        or more, and where a map does not fit in ``cache_size``, a thousand times this is the
+        relative duality gap of each convex problem, 0.01 at most.""",
     ),
     "max_iter": (
         "int",

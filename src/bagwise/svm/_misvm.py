@@ -48,7 +48,7 @@ class MISVM(MaxRuleMachine):
     |kernel, gamma, degree, coef0, approx, rank|
     |n_init|
         Here the first start has the means of bags; random ones have instances drawn at random.
-    |class_weight, pos_label, cache_size, tol: rounds by passes, max_iter: rounds|
+    |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes

@@ -42,7 +42,7 @@ class miSVM(MaxRuleMachine):
     |n_init|
         Here the first start has the labels of the bags; in random ones a random half of the
         instances of each positive bag are positive.
-    |class_weight, pos_label, cache_size, tol: rounds by passes, max_iter: rounds|
+    |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes

@@ -72,7 +72,7 @@ class PCSVM(MaxRuleMachine):
     |n_init|
         These are starts of MI-SVM, from whose best end the constraints come in: here the first has
         the means of bags; random ones have instances drawn at random. ``result_.ends`` are theirs.
-    |class_weight, pos_label, cache_size, tol: rounds by passes, max_iter: rounds|
+    |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes

@@ -30,7 +30,7 @@ class SIL(MaxRuleMachine):
 
     Parameters
     ----------
-    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size|
+    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size: passes|
     |tol: by passes, max_iter, random_state: maps, n_jobs|
 
     Attributes

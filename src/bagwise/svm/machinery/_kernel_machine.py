@@ -16,10 +16,12 @@ from bagwise.base import (
     AsymmetricClassifier,
     BagClassifier,
     BagTags,
+    FeatureMap,
     KernelParameters,
     Share,
     Target,
     expand,
+    make_map,
     one_vs_rest,
     shared_by,
 )
@@ -136,17 +138,40 @@ class KernelMachine(KernelParameters, BagClassifier):
     ) -> Representation[PointTrainer]:
         """Return the same for a method that needs few inner products: many rows are not copied.
 
-        Whether the instances are read in passes depends on their number and width alone, never on
+        Whether the instances are read in passes depends on the number of values alone, never on
         where they lie.
         """
-        if self.kernel == "linear" and bags.n_values >= MANY_VALUES:
-            return represent_by_passes(
-                bags,
-                means=means is not None,
-                max_memory=None,
-                solver={"tol": self.tol, **solver},
+        if not self._reads_in_passes(bags):
+            return self._represent(bags, bag_weight, means=means, **solver)
+        kernel = self._resolve_kernel(bags, bag_weight)
+        if kernel.name == "linear":
+            feature_map = FeatureMap(kernel)
+        else:
+            feature_map = make_map(
+                kernel,
+                bags.instances,
+                approx=self.approx,
+                rank=self.rank,
+                rng=self._random_generator(),
+                owner=type(self).__name__,
             )
-        return self._represent(bags, bag_weight, means=means, **solver)
+        return represent_by_passes(
+            bags,
+            feature_map,
+            means=means is not None,
+            max_memory=None,
+            solver={"tol": self.tol, **solver},
+        )
+
+    def _reads_in_passes(self, bags: Bags) -> bool:
+        """Tell whether instances are many, or have more features than ``cache_size`` has room for.
+
+        Features that the Cholesky factor makes are those of all instances: these are kept.
+        """
+        if self.kernel == "linear":
+            return bags.n_values >= MANY_VALUES
+        is_mapped = self.kernel != "precomputed" and self.approx in ("nystroem", "fourier")
+        return is_mapped and 8.0 * bags.n_instances * self.rank > 1e6 * self.cache_size
 
     def _share(self, bags: Bags, *, needs_room: bool = False) -> Share | None:
         """Return what fits on these bags share.

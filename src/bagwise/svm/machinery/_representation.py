@@ -98,14 +98,21 @@ def represent(
 
 
 def represent_by_passes(
-    bags: Bags, *, means: bool, max_memory: int | str | None, solver: dict[str, Any]
+    bags: Bags,
+    feature_map: FeatureMap,
+    *,
+    means: bool,
+    max_memory: int | str | None,
+    solver: dict[str, Any],
 ) -> Representation[PassTrainer]:
-    """Return where the instances live if they are read in passes; the kernel is linear.
+    """Return where the instances live if they are read in passes.
 
     Parameters
     ----------
     bags : Bags
         Training bags.
+    feature_map : FeatureMap
+        Makes the features of a chunk when it is read; none are made with the linear kernel.
     means : bool
         Whether means of bags will be asked for.
     max_memory : int, str or None
@@ -113,11 +120,15 @@ def represent_by_passes(
     solver : dict
         Settings of the trainer.
     """
-    points = bag_means(bags, max_memory) if means else None
-    n_features = bags.n_features
+    points = feature_map.transform(bag_means(bags, max_memory)) if means else None
+    if feature_map.inner is None:
+        transform, n_features = None, bags.n_features
+    else:
+        transform = feature_map.transform
+        n_features = transform(bags[0]).shape[1]
     return Representation(
-        PassTrainer(bags, points, max_memory=max_memory, **solver),
-        lambda solutions: {"coef_": weights_of(solutions, n_features)},
+        PassTrainer(bags, points, transform, n_features, max_memory=max_memory, **solver),
+        lambda solutions: feature_map.attributes(weights_of(solutions, n_features)),
     )
 
 
