@@ -258,6 +258,15 @@ def test_is_exact_whatever_the_tolerance():
     np.testing.assert_allclose(loose.decision, tight.decision, atol=1e-6)
 
 
+def test_without_polish_it_stops_within_the_tolerance():
+    p = _problem(200, cost=10.0)
+    polished, rough = _solve(p, tol=1e-2), _solve(p, tol=1e-2, polish=False)
+    assert polished.residual < 1e-6 < rough.residual <= 1e-2
+    assert rough.n_iter < polished.n_iter
+    assert rough.status is Status.CONVERGED
+    assert rough.lower_bound <= polished.objective <= rough.objective
+
+
 @pytest.mark.parametrize("name", ["random", "linear", "duplicates", "hard rbf", "targets"])
 def test_a_weight_of_two_is_a_repetition(name):
     p = ZOO[name]()

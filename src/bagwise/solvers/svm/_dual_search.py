@@ -207,7 +207,8 @@ class DualSearch(ABC):
     most_patience : float
         Its limit.
     polish_rounds : int
-        Most rounds of Newton steps that are to make an answer exact.
+        Most rounds of Newton steps that are to make an answer exact; with 0 of them, an answer
+        within ``tol`` is left as it is.
     """
 
     in_memory = True  # all rows of the Gram matrix, so that steps may use any of them
@@ -226,7 +227,8 @@ class DualSearch(ABC):
     ) -> None:
         self.solver, self.point, self.tol, self.max_iter = solver, point, tol, max_iter
         self.steps_per_row, self.most_patience = steps_per_row, most_patience
-        self.polish_rounds, self.attempts, self.goal = polish_rounds, 0, tol
+        self.polish_rounds, self.goal = polish_rounds, tol
+        self.attempts = 0 if polish_rounds else _POLISH_ATTEMPTS
         self.n_iter, self.status = 0, Status.CONVERGED
         self.history: list[float] = []
         self.gaps: list[float] = []

@@ -48,6 +48,7 @@ def solve_svm_dual(
     alpha0: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int = 10_000_000,
+    polish: bool = True,
     check_finite: bool = True,
 ) -> SVMDualResult:
     r"""Train a support vector machine on a Gram matrix.
@@ -97,6 +98,8 @@ def solve_svm_dual(
         may grow minus the smallest ``v`` of one whose ``s alpha`` may shrink.
     max_iter : int
         Most pair steps.
+    polish : bool
+        Whether an answer within ``tol`` is made more exact, as far as few more steps do it.
     check_finite : bool
         Whether to look for NaN and infinity in the whole Gram matrix first, if it is an array.
 
@@ -112,13 +115,13 @@ def solve_svm_dual(
     -----
     The intercept is the mean of ``v`` over the free rows (``alpha`` between its bounds); if there
     are none, the middle of the interval of optimal intercepts, or its end if it has only one. With
-    at most 2000 free rows the last step solves their optimality conditions as linear equations, so
-    that decision values are accurate far beyond ``tol``.
+    ``polish`` and at most 2000 free rows the last step solves their optimality conditions as linear
+    equations, so that decision values are accurate far beyond ``tol``.
     """
     started = perf_counter()
     check_limits(NAME, tol, max_iter)
     state = State(gram, sign, cost, target, alpha0, loss=loss, check_finite=check_finite)
-    search = _Search(state, tol, max_iter)
+    search = _Search(state, tol, max_iter, polish=polish)
     with single_blas_thread():
         search.run()
     return search.result(perf_counter() - started)
@@ -127,9 +130,10 @@ def solve_svm_dual(
 class _Search(DualSearch):
     """The search for the point of `State`; rows may rest where a source computes their blocks."""
 
-    def __init__(self, state: State, tol: float, max_iter: int) -> None:
+    def __init__(self, state: State, tol: float, max_iter: int, *, polish: bool) -> None:
         self.state, self.in_memory, self.n_active = state, state.source is None, state.n
-        super().__init__(NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=4)
+        polish_rounds = 4 if polish else 0
+        super().__init__(NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=polish_rounds)
 
     @property
     def n_breaking(self) -> int:

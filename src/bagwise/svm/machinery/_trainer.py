@@ -79,6 +79,8 @@ class KernelTrainer:
         Most pair steps of the solver.
     loss : {"hinge", "squared_hinge"}
         What a violated margin costs; rows in groups have the hinge.
+    polish : bool
+        Whether the solver makes answers within ``tol`` more exact, where that is cheap.
     cache_bytes : float
         How much of a Gram matrix that is not in memory may be kept. If all of it may, what one
         problem needs is there for those that start from its solution, in each thread.
@@ -89,6 +91,7 @@ class KernelTrainer:
     tol: float = 1e-6
     max_iter: int = _SOLVER_STEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
+    polish: bool = True
     cache_bytes: float = 0.0
     _kept: "_Kept" = field(default_factory=lambda: _Kept(), repr=False)
 
@@ -101,7 +104,7 @@ class KernelTrainer:
         """See `Trainer`: on few points, Newton steps make a rough answer exact at once."""
         if tol <= self.tol or self.rows.n <= _FEW_POINTS:
             return None
-        return replace(self, tol=tol)
+        return replace(self, tol=tol, polish=False)
 
     @property
     def points(self) -> RowOperator:
@@ -150,7 +153,7 @@ class KernelTrainer:
         settings: dict[str, Any] = {"target": target, "alpha0": alpha0, "tol": self.tol}
         if groups is None:
             return solve_svm_dual(
-                points, sign, cost, max_iter=self.max_iter, loss=self.loss,
+                points, sign, cost, max_iter=self.max_iter, loss=self.loss, polish=self.polish,
                 **settings,
             )  # fmt: skip
         if points.array is None:
