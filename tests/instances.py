@@ -9,7 +9,9 @@ from bagwise.embedding import MILES
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
     MICA,
+    MIODM,
     MISVM,
+    ODM,
     PCSVM,
     SBMIL,
     SIL,
@@ -70,6 +72,12 @@ VARIANTS = [
     InsKISVM(C=10.0, negative_cost=0.5, n_restarts=5),
     BagKISVM(kernel="linear"),
     BagKISVM(C=10.0, bias=0.0, threshold="zero"),
+    ODM(kernel="linear"),
+    ODM(C=10.0, theta=0.0, nu=0.5, bias=0.0),
+    ODM(approx="fourier", rank=50, random_state=0),
+    MIODM(kernel="linear", solver="local"),
+    MIODM(approx="fourier", rank=50, solver="local", n_key=2, random_state=0),
+    MIODM(C=1.0, solver="relaxed", negative_cost=0.5, tol=1e-8, n_restarts=5),
     RegSVM(normalization="feature_space"),
     RegSVM(normalization="feature_space", kernel="linear", C=10.0, n_init=2, random_state=0),
     RegSVM(C=1.0, consistency=1.0, kernel="linear"),

@@ -47,7 +47,7 @@ ALLOWED = {
     },
     "mean instances: stacked under the instances for the kernel matrix, and dense": {
         name: {"dense": (1.4, 0.1), "scattered": (2.4, 1.1), "sparse": (10.5, 3.3)}
-        for name in ("MISVM", "PCSVM")
+        for name in ("MIODM", "MISVM", "PCSVM")
     },
     "statistics: two vectors of features for each bag of three instances, and dense": {
         name: {"dense": (0.8, 1.5), "scattered": (0.8, 1.5), "sparse": (9.0, 13.5)}

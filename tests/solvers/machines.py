@@ -360,3 +360,44 @@ def odm(kind, *, theta=0.2, nu=0.2):
         {"gram": gram, "sign": sign, "cost": cost, "theta": theta, "nu": nu},
         objective, dual, criterion, exact={"tol": 1e-10},
     )  # fmt: skip
+
+
+def linear_odm(kind, *, bias=1.0, theta=0.2, nu=0.2, sparse=False, by_passes=False):
+    A, sign, cost = rows(kind)
+    X = A.astype(float)
+    low, high, used = 1.0 - theta, 1.0 + theta, cost > 0
+
+    def constant(result):
+        return [0.5 * result.intercept**2 / bias] if bias else [0.0]
+
+    def objective(result):
+        margin = sign * (X @ result.x + result.intercept)
+        size = np.abs(X) @ np.abs(result.x) + abs(result.intercept)
+        below, above = np.maximum(low - margin, 0.0), np.maximum(margin - high, 0.0)
+        blur = cost * (below + nu * above) * size
+        loss = cost * (below**2 + nu * above**2)
+        return Value.of(0.5 * result.x**2, constant(result), loss, blur, -blur)
+
+    def dual(result):
+        assert not result.dual[~used].any()
+        alpha = (sign * result.dual)[used]
+        up, down = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
+        q, size = X.T @ result.dual, np.abs(X).T @ np.abs(result.dual)
+        blur = np.abs(q) * size
+        return Value.of(
+            low * up, -high * down, -(up**2) / (4 * cost[used]), -(down**2) / (4 * nu * cost[used]),
+            -0.5 * q**2, [-0.5 * bias * result.dual.sum() ** 2], blur, -blur,
+        )  # fmt: skip
+
+    def criterion(result):
+        (value, size), (bound, other) = objective(result), dual(result)
+        return Value(value - bound, size + other).over(value)
+
+    given = sp.csr_array(A) if sparse else A
+    if by_passes:
+        given = solvers.PassRows(Bags.from_list(np.array_split(A, 5)))
+    return Problem(
+        "solve_linear_odm", f"{kind}-{bias:g}" + "-sparse" * sparse + "-passes" * by_passes,
+        {"rows": given, "sign": sign, "cost": cost, "bias": bias, "theta": theta, "nu": nu},
+        objective, dual, criterion, exact={"tol": 1e-10},
+    )  # fmt: skip

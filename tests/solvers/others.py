@@ -220,6 +220,39 @@ def assignments(kind):
     )  # fmt: skip
 
 
+def mirror_prox(kind):
+    A, _, _ = rows(kind)
+    X = A.astype(float)
+    X /= np.abs(X).max()
+    bags, fixed = X[:15], X[15:23]
+    offsets = np.arange(0, 16, 3)
+    sign = np.r_[np.ones(5), -np.ones(8)]
+    problem = solvers.AssignmentProblem(bags @ bags.T, bags @ fixed.T, fixed @ fixed.T, offsets)
+    columns = np.zeros((3, 15))
+    for k in range(3):
+        columns[k, offsets[:-1] + k] = 1.0
+
+    def objective(result):
+        """Solve for the mixture of the Gram matrices."""
+        form = np.zeros((13, 13))
+        for weight, column in zip(result.x, result.columns, strict=True):
+            parts = np.add.reduceat(column[:, None] * bags, offsets[:-1])
+            mixed = np.vstack([parts, fixed])
+            form += weight * mixed @ mixed.T
+        solved = solvers.solve_odm(form, sign, 1.0, tol=1e-12)
+        return Value(solved.objective, abs(solved.objective) * 1e6)
+
+    def criterion(result):
+        return Value(result.gap_estimate / abs(result.objective), 1.0)
+
+    return Problem(
+        "solve_by_mirror_prox", kind,
+        {"problem": problem, "inner": solvers.ODMInner(sign, np.ones(13), 0.2, 0.2),
+         "columns": columns},
+        objective, None, criterion, least=1, history="none", exact={"tol": 1e-6},
+    )  # fmt: skip
+
+
 def expansion(kind, solver, **options):
     bags = toy_bags(kind)
     X, rng = bags.instances.astype(float), np.random.default_rng(4)

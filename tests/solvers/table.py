@@ -5,6 +5,7 @@ from dataclasses import replace
 from solvers.machines import (
     cone,
     grouped,
+    linear_odm,
     linear_svm,
     nu_svm,
     odm,
@@ -22,6 +23,7 @@ from solvers.others import (
     k_medoids,
     lbfgs,
     majorized,
+    mirror_prox,
     mmc,
     qp,
     reduced,
@@ -44,6 +46,10 @@ WAYS = {
     "smoothing": {"_pass_svm._SETS": 0, "_pass_svm._SMALLEST_SAMPLE": 8},
     "rounds": {"_pass_svm._SET": 8, "_pass_svm._MOST_SUPPORT": 24},
     "conjugate": {"_primal_newton._LARGEST_SYSTEM": 2},
+    "short": {
+        "_primal_newton._LARGEST_SYSTEM": 2, "_linear_odm._PASS_SYSTEM": 2,
+        "_linear_odm._COPIED": 2,
+    },
     "guess": {"_nu_svm._SWEEP_ABOVE": 8, "_nu_svm._SMALLEST_GROWTH": 3},
     "generated": {
         "_one_norm_svm._FIRST_ROWS": 6, "_one_norm_svm._NEW_ROWS": 3,
@@ -79,6 +85,10 @@ def large():
         for sparse in (False, True):
             by_passes = pass_svm(kind, sparse=sparse)
             out += [sent(by_passes, "smoothing"), sent(by_passes, "rounds")]
+        out += [
+            sent(linear_odm(kind), "conjugate"),
+            sent(linear_odm(kind, by_passes=True), "short"),
+        ]
         out += [sent(squared_hinge(kind), "conjugate"), sent(nu_svm(kind), "guess")]
         out += [sent(one_norm(kind), "generated")]
     return out
@@ -96,7 +106,7 @@ def table():
         out += [grouped(kind, "solve_grouped_svm_dual"), grouped(kind, "solve_grouped_svm")]
         out += [grouped(kind, "solve_grouped_svm_dual", masked=True)]
         out += [nu_svm(kind), one_norm(kind), qp(kind), cuts(kind, 1.0)]
-        out += [odm(kind), odm(kind, theta=0.6, nu=1.0)]
+        out += [odm(kind), odm(kind, theta=0.6, nu=1.0), linear_odm(kind)]
         out += [bag_mmc(kind, "solve_bag_mmc"), bag_mmc(kind, "solve_bag_mmc_by_cuts")]
         out += [lbfgs(kind), k_means(kind), assignments(kind), reduced(kind)]
         out += [mmc(kind, f"solve_mmc_by_{name}") for name in ("cuts", "cccp")]
@@ -104,6 +114,9 @@ def table():
         out += [expansion(kind, "solve_expansion")]
         out += [k_medoids(kind, "fasterpam"), k_medoids(kind, "alternate")]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
+    out += [linear_odm(kind, bias=0.0, sparse=True) for kind in ("plain", "costs", "large")]
+    out += [linear_odm(kind, theta=0.0, by_passes=True) for kind in ("plain", "costs", "twice")]
+    out += [mirror_prox(kind) for kind in ("plain", "twice")]
     for metric in ("metric", "singular"):
         out += [squared_hinge(kind, metric=metric) for kind in ("plain", "costs", "large")]
     out += [one_norm(kind, sparse=True) for kind in ("plain", "costs")]

@@ -85,6 +85,12 @@ GOOD = {
     "solve_bag_mmc_by_cuts": {"instances": X, "cluster": [0, 1] * 3, "n_clusters": 2},
     "solve_cone_svm": CONE,
     "solve_cone_svm_by_program": CONE,
+    "solve_by_mirror_prox": {
+        "problem": PROBLEM,
+        "inner": solvers.ODMInner(np.array([1.0, 1.0, -1.0]), np.ones(3), 0.2, 0.2),
+        "columns": [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]],
+    },
+    "solve_linear_odm": {"rows": X, "sign": SIGN, "cost": 1.0},
     "solve_odm": {"gram": GRAM, "sign": SIGN, "cost": 1.0},
     "solve_svm_by_passes": {"rows": PassRows(BAGS), "sign": SIGN, "cost": 1.0},
     "solve_expansion": {
@@ -155,7 +161,7 @@ BAD = {
     "starts": [np.ones((2, 2)), np.full((1, 2, 2), np.nan)],
 }
 #: Other words for a parameter, and what means something else to a function.
-WORDS = {"A": "instances", "distance": "distances|matrix"}
+WORDS = {"A": "instances", "distance": "distances|matrix", "rows": "instances"}
 OTHER = {
     ("generate_assignments", "start"),
     ("majorize_minimize", "x0"),

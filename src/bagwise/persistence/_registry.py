@@ -353,7 +353,13 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "BagKISVM",
                 "MICA",
                 "RegSVM",
+                "ODM",
             )
+        ),
+        _entry(
+            "bagwise.svm.MIODM",
+            {**_kernel_machine(), **_POSITIVE, "gap_estimate_": Number(finite=False)},
+            check=_check_asymmetric_machine,
         ),
         _entry(
             "bagwise.svm.STMIL",

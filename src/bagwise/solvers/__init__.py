@@ -10,6 +10,7 @@ from bagwise.solvers.assignments._assignments import (
     InnerSolver,
     generate_assignments,
 )
+from bagwise.solvers.assignments._mirror_prox import solve_by_mirror_prox
 from bagwise.solvers.clustering._bag_mmc import BagMMCResult, solve_bag_mmc
 from bagwise.solvers.clustering._bag_mmc_by_cuts import solve_bag_mmc_by_cuts
 from bagwise.solvers.clustering._bag_mmc_search import (
@@ -41,11 +42,13 @@ from bagwise.solvers.operators._views import SelectedRows, ShiftedRows
 from bagwise.solvers.programs._conic import ConicResult, solve_qp
 from bagwise.solvers.programs._cut_program import CutProgram, SideConstraints
 from bagwise.solvers.programs._cutting_planes import Cut, CutResult, minimize_by_cuts
+from bagwise.solvers.svm._band import Band
 from bagwise.solvers.svm._block_gram import BlockGram
 from bagwise.solvers.svm._cone_svm import ConeSVMResult, solve_cone_svm
 from bagwise.solvers.svm._cone_svm_by_program import solve_cone_svm_by_program
 from bagwise.solvers.svm._grouped_dual import GroupedSVMResult, solve_grouped_svm_dual
 from bagwise.solvers.svm._grouped_rows import solve_grouped_svm
+from bagwise.solvers.svm._linear_odm import LinearODMResult, solve_linear_odm
 from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
 from bagwise.solvers.svm._multipliers import rescale_alpha
 from bagwise.solvers.svm._nu_svm import NuSVMInner, NuSVMResult, solve_nu_svm
@@ -62,6 +65,7 @@ __all__ = [
     "AssignmentResult",
     "BagClusters",
     "BagMMCResult",
+    "Band",
     "BatchObjective",
     "BlockGram",
     "CachedRows",
@@ -83,6 +87,7 @@ __all__ = [
     "KMedoidsResult",
     "KernelMeans",
     "KernelRows",
+    "LinearODMResult",
     "LinearSVMResult",
     "MMCResult",
     "Majorizable",
@@ -125,6 +130,7 @@ __all__ = [
     "search_bag_mmc",
     "solve_bag_mmc",
     "solve_bag_mmc_by_cuts",
+    "solve_by_mirror_prox",
     "solve_cone_svm",
     "solve_cone_svm_by_program",
     "solve_expansion",
@@ -132,6 +138,7 @@ __all__ = [
     "solve_grouped_svm_dual",
     "solve_k_means",
     "solve_k_medoids",
+    "solve_linear_odm",
     "solve_linear_svm",
     "solve_mmc_by_cccp",
     "solve_mmc_by_cuts",

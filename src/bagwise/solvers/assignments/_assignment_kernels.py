@@ -1,9 +1,10 @@
 """Compiled steps over assignments: mixtures of Gram blocks, coordinate ascent, enumeration.
 
-An assignment ``choice`` holds one instance per bag, as a row of the instances' Gram matrix
-``inner``. With coefficients ``b`` of the bags and ``fixed``, what the fixed rows give to each
-instance, the form to maximise is ``|sum_i b_i phi_i + rest|^2``. ``values`` are the inner products
-of that sum with all instances: ``fixed + sum_i b_i inner[choice_i]``.
+An assignment ``choice`` holds instances as rows of the instances' Gram matrix ``inner``: one per
+bag, or several, each with its part of the bag's coefficient. With these coefficients ``b`` and
+``fixed``, what the fixed rows give to each instance, the form to maximise is
+``|sum_i b_i phi_i + rest|^2``. ``values`` are the inner products of that sum with all instances:
+``fixed + sum_i b_i inner[choice_i]``.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
 
@@ -77,21 +78,25 @@ def _move(inner: NDArray[Any], old: int, new: int, factor: float, values: Floats
 
 @compiled
 def _best(
-    inner: NDArray[Any], first: int, last: int, now: int, b: float, values: Floats,
+    inner: NDArray[Any], first: int, last: int, now: int, b: float, taken: Booleans, values: Floats,
     slack: float,
 ) -> int:  # fmt: skip
-    """Return the lowest instance of a bag that is within ``slack`` of the best.
+    """Return the lowest free instance of a bag that is within ``slack`` of the best.
 
     A bag of coefficient 0 gives the same whatever is chosen; it takes what would be best for a
     small positive coefficient.
     """
     top = -np.inf
     for j in range(first, last):
+        if taken[j] and j != now:
+            continue
         gain = 2.0 * values[j]
         if b != 0.0:
             gain = b * (b * (inner[j, j] - 2.0 * inner[j, now]) + gain)
         top = max(top, gain)
     for j in range(first, last):
+        if taken[j] and j != now:
+            continue
         gain = 2.0 * values[j]
         if b != 0.0:
             gain = b * (b * (inner[j, j] - 2.0 * inner[j, now]) + gain)
@@ -103,21 +108,28 @@ def _best(
 @compiled
 def ascend(
     inner: NDArray[Any],
-    offsets: Integers,
+    first: Integers,
+    last: Integers,
     b: Floats,
     choice: Integers,
+    taken: Booleans,
     values: Floats,
     slack: float,
     max_sweeps: int,
 ) -> bool:
-    """Choose the best instance in one bag after another; return whether a sweep changed none."""
+    """Choose the best free instance for one entry after another; return if a sweep changed none.
+
+    Entry ``i`` may be any of the instances ``first[i]`` up to ``last[i]`` that no other entry has,
+    which ``taken`` tells.
+    """
     for _ in range(max_sweeps):
         changed = False
         for i in range(choice.shape[0]):
             now = choice[i]
-            new = _best(inner, offsets[i], offsets[i + 1], now, b[i], values, slack)
+            new = _best(inner, first[i], last[i], now, b[i], taken, values, slack)
             if new != now:
                 choice[i] = new
+                taken[now], taken[new] = False, True
                 if b[i] != 0.0:
                     changed = True
                     _move(inner, now, new, b[i], values)

@@ -1,12 +1,14 @@
-"""Assignments of one instance to each bag, and the search for the one of largest form."""
+"""Assignments of instances to each bag, and the search for the one of largest form."""
 
 from dataclasses import dataclass
-from math import prod
+from functools import cached_property
+from math import comb, prod
 
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, slice_length
+from bagwise.solvers._checks import check_at_least
 from bagwise.solvers.operators._row_operator import RowOperator
 
 _MOST_ENUMERATED = 4096
@@ -30,25 +32,38 @@ class AssignmentProblem:
         Inner products of the fixed rows.
     offsets : array-like of shape (n_bags + 1,)
         Bag ``i`` has the instances ``offsets[i]`` up to ``offsets[i + 1]``.
+    n_chosen : int
+        How many instances of a bag an assignment chooses, all if the bag has fewer; their mean
+        stands for the bag. An assignment holds the instances of the first bag, then those of the
+        second, and so on, in increasing order.
     """
 
     instances: Floats
     cross: Floats
     fixed: Floats
     offsets: Integers
+    n_chosen: int = 1
 
     @classmethod
     def of(
-        cls, rows: RowOperator, chosen: Integers, offsets: Integers, fixed: Integers
+        cls,
+        rows: RowOperator,
+        chosen: Integers,
+        offsets: Integers,
+        fixed: Integers,
+        n_chosen: int = 1,
     ) -> "AssignmentProblem":
         """Return the problem on rows: those to choose from, bag after bag, and the fixed ones."""
 
         def block(left: Integers, right: Integers) -> Floats:
             return rows.block(left, right, np.empty((len(left), len(right))))
 
-        return cls(block(chosen, chosen), block(chosen, fixed), block(fixed, fixed), offsets)
+        return cls(
+            block(chosen, chosen), block(chosen, fixed), block(fixed, fixed), offsets, n_chosen
+        )
 
     def __post_init__(self) -> None:
+        check_at_least("AssignmentProblem", "n_chosen", self.n_chosen, 1)
         offsets = np.array(self.offsets, np.int64)
         if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or (np.diff(offsets) < 1).any():
             msg = "offsets must start at 0 and increase by the size of each bag, which is at least "
@@ -88,7 +103,32 @@ class AssignmentProblem:
     @property
     def n_assignments(self) -> int:
         """Number of assignments, exactly."""
-        return prod(self.sizes.tolist())
+        return prod(comb(size, min(size, self.n_chosen)) for size in self.sizes.tolist())
+
+    @cached_property
+    def slots(self) -> Integers:
+        """The bag that each entry of an assignment is for."""
+        return np.repeat(np.arange(self.n_bags), np.minimum(self.sizes, self.n_chosen))
+
+    @cached_property
+    def slot_starts(self) -> Integers:
+        """Where the entries of each bag begin in an assignment."""
+        return np.searchsorted(self.slots, np.arange(self.n_bags))
+
+    @cached_property
+    def slot_shares(self) -> Floats:
+        """The weight of each entry in the mean that stands for its bag."""
+        return 1.0 / np.minimum(self.sizes, self.n_chosen)[self.slots]
+
+    def slot_coef(self, b: Floats) -> Floats:
+        """Return the coefficients of the chosen instances, given those of the bags."""
+        return b[: self.n_bags] if self.n_chosen == 1 else self.slot_shares * b[self.slots]
+
+    def slot_means(self, values: Floats) -> Floats:
+        """Return the means over the chosen instances of each bag, along the last axis."""
+        if self.n_chosen == 1:
+            return values
+        return np.add.reduceat(self.slot_shares * values, self.slot_starts, axis=-1)
 
     def bag_sums(self, values: Floats) -> Floats:
         """Sum over the instances of each bag, along the last axis."""
@@ -101,24 +141,28 @@ class AssignmentProblem:
     @property
     def can_be_enumerated(self) -> bool:
         """Whether there are few enough assignments to look at all of them."""
-        return self.n_assignments <= _MOST_ENUMERATED
+        n = self.n_assignments
+        return n == 1 or (self.n_chosen == 1 and n <= _MOST_ENUMERATED)
 
     def drawn(self, rng: np.random.Generator, number: int) -> Integers:
         """Draw assignments, one per row."""
+        if self.n_chosen > 1:
+            return np.array([self.largest(rng.random(len(self.instances))) for _ in range(number)])
         uniform = rng.random((number, self.n_bags))
         inside = (uniform * self.sizes).astype(np.int64)
         return self.offsets[:-1] + np.minimum(inside, self.sizes - 1)
 
     def largest(self, values: Floats) -> Integers:
-        """Return the instance of largest value in each bag, the first if there are several."""
-        top = self.spread(np.maximum.reduceat(values, self.offsets[:-1]))
-        at_top = np.flatnonzero(values == top)
-        return at_top[np.searchsorted(at_top, self.offsets[:-1])]
+        """Return the instances of largest value in each bag, the first if several are equal."""
+        bag = np.repeat(np.arange(self.n_bags), self.sizes)
+        order = np.lexsort((-values, bag))
+        rank = np.arange(len(values)) - self.offsets[bag]
+        return np.sort(order[rank < self.n_chosen])
 
     def indicator(self, choice: Integers) -> Floats:
         """Return an assignment as weights of the instances."""
         out = np.zeros(len(self.instances))
-        out[choice] = 1.0
+        out[choice] = self.slot_shares
         return out
 
 
@@ -143,6 +187,7 @@ class AssignmentSearch:
         self, problem: AssignmentProblem, b: Floats, outer: Floats, constant: float, scale: float
     ) -> None:
         self.problem, self.b, self.outer, self.constant = problem, b, outer, constant
+        self.slot_b = problem.slot_coef(b)
         self.slack = 1e-12 * scale
         self.found: dict[bytes, tuple[float, Integers]] = {}
 
@@ -154,21 +199,23 @@ class AssignmentSearch:
         """Choose in one bag after another, from an assignment on, until nothing is better."""
         from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values
 
-        problem, choice = self.problem, choice.copy()
-        values = np.empty(len(problem.instances))
-        begin_values(problem.instances, choice, self.b, self.outer, values)
-        per_slice = slice_length(1e-9 * problem.n_bags * len(values))
+        problem, choice, b = self.problem, choice.copy(), self.slot_b
+        values, taken = np.empty(len(problem.instances)), np.zeros(len(problem.instances), bool)
+        begin_values(problem.instances, choice, b, self.outer, values)
+        taken[choice] = True
+        first, last = problem.offsets[problem.slots], problem.offsets[problem.slots + 1]
+        per_slice = slice_length(1e-9 * len(choice) * len(values))
         done, swept = False, 0
         while not done and swept < _MOST_SWEEPS:
             checkpoint()
             done = ascend(
-                problem.instances, problem.offsets, self.b, choice, values, self.slack, per_slice
+                problem.instances, first, last, b, choice, taken, values, self.slack, per_slice
             )
             swept += per_slice
-        self.note(choice, float(self.b @ (values + self.outer)[choice]))
+        self.note(np.sort(choice), float(b @ (values + self.outer)[choice]))
 
     def enumerate(self) -> None:
-        """Look at all assignments."""
+        """Look at all assignments of one instance to each bag."""
         from bagwise.solvers.assignments._assignment_kernels import begin_values, enumerate_forms
 
         problem, choice = self.problem, self.problem.offsets[:-1].copy()

@@ -74,7 +74,8 @@ class AssignmentResult(Result):
     Parameters
     ----------
     columns : ndarray of shape (n_columns, n_instances)
-        Each column's weights of the instances: one 1 in every bag for an assignment.
+        Each column's weights of the instances: one 1 in every bag for an assignment, or
+        ``n_chosen`` equal parts.
     b : ndarray of shape (n_rows,)
         Signed coefficients of the bags and of the fixed rows.
     decision : ndarray of shape (n_rows,)
@@ -139,7 +140,8 @@ def generate_assignments(
         Random starts of the search in every round.
     start : "mean" or array-like of shape (n_bags,) or (n_columns, n_bags)
         The first columns: all instances of a bag at equal weights, or assignments, whose
-        entries are rows of ``problem.instances``.
+        entries are rows of ``problem.instances``. With ``n_chosen`` above 1 an assignment has as
+        many entries as there are in all bags together.
 
     Returns
     -------
@@ -162,13 +164,20 @@ def generate_assignments(
     check_tol("generate_assignments", tol)
     columns = _first_columns(problem, start)
     with single_blas_thread():
-        master = _Master(problem, inner, columns)
+        master = Master(problem, inner, columns)
         status, gaps, history = _rounds(master, rng, tol, max_rounds, n_restarts)
-        return master.result(status, history, gaps, perf_counter() - started)
+        return master.result(
+            status,
+            history,
+            gaps,
+            n_iter=len(history),
+            is_proven=problem.can_be_enumerated,
+            solve_time=perf_counter() - started,
+        )
 
 
 def _rounds(
-    master: "_Master", rng: np.random.Generator, tol: float, max_rounds: int, n_restarts: int
+    master: "Master", rng: np.random.Generator, tol: float, max_rounds: int, n_restarts: int
 ) -> tuple[Status, list[float], list[float]]:
     history: list[float] = []
     gaps: list[float] = []
@@ -190,8 +199,8 @@ def _rounds(
 
 
 def _best_columns(
-    master: "_Master", rng: np.random.Generator, n_restarts: int, goal: float
-) -> tuple[list["_Column"], float]:
+    master: "Master", rng: np.random.Generator, n_restarts: int, goal: float
+) -> tuple[list["Column"], float]:
     """Look for assignments that are better than the columns; return the best ones and the gap.
 
     A gap within the goal, that rests on a search, is confirmed by a longer one.
@@ -208,7 +217,7 @@ def _best_columns(
     for start in starts:
         if start is not None:
             search.climb(start)
-    if problem.can_be_enumerated:
+    if problem.can_be_enumerated and problem.n_chosen == 1:
         search.enumerate()
     for number in (n_restarts, _CONFIRM * n_restarts):
         for start in problem.drawn(rng, number):
@@ -218,37 +227,38 @@ def _best_columns(
         if gap > goal or problem.can_be_enumerated:
             break
     better = [choice for form, choice in found if form > largest + search.slack]
-    return [_Column(problem, problem.indicator(choice), choice) for choice in better], gap
+    return [Column(problem, problem.indicator(choice), choice) for choice in better], gap
 
 
 def _first_columns(
     problem: AssignmentProblem, start: Literal["mean"] | ArrayLike
-) -> list["_Column"]:
+) -> list["Column"]:
     if isinstance(start, str):
         if start != "mean":
             msg = f"generate_assignments: start must be 'mean' or assignments. Got {start!r}."
             raise ValueError(msg)
-        weights = np.repeat(1.0 / problem.sizes, problem.sizes)
-        if len(weights) > problem.n_bags:
-            return [_Column(problem, weights, None)]
-        start = problem.offsets[:-1]
+        if problem.n_assignments > 1:
+            return [Column(problem, np.repeat(1.0 / problem.sizes, problem.sizes), None)]
+        start = problem.largest(np.zeros(len(problem.instances)))
     choices = np.atleast_2d(np.asarray(start))
-    valid = choices.ndim == 2 and choices.shape[1] == problem.n_bags and len(choices) > 0
+    valid = choices.ndim == 2 and choices.shape[1] == len(problem.slots) and len(choices) > 0
     valid = valid and np.issubdtype(choices.dtype, np.integer)
+    bags = problem.slots
     valid = valid and bool(
-        ((choices >= problem.offsets[:-1]) & (choices < problem.offsets[1:])).all()
+        ((choices >= problem.offsets[bags]) & (choices < problem.offsets[bags + 1])).all()
     )
+    valid = valid and all(len(np.unique(choice)) == len(choice) for choice in choices)
     if not valid:
         msg = (
             f"generate_assignments: start must give each of the {problem.n_bags} bags one of its "
-            "own instances, as a row of problem.instances."
+            "own instances, or n_chosen, as rows of problem.instances."
         )
         raise ValueError(msg)
-    distinct = {choice.tobytes(): choice for choice in choices.astype(np.int64)}
-    return [_Column(problem, problem.indicator(c), c) for c in distinct.values()]
+    distinct = {choice.tobytes(): choice for choice in np.sort(choices, axis=1).astype(np.int64)}
+    return [Column(problem, problem.indicator(c), c) for c in distinct.values()]
 
 
-class _Column:
+class Column:
     """Weights of the instances; an assignment (``choice``) if every bag has one only."""
 
     def __init__(
@@ -266,8 +276,11 @@ class _Column:
 
         if self.choice is None:
             out += weight * self.block
-        else:
+        elif problem.n_chosen == 1:
             add_chosen(problem.instances, self.choice, weight, out)
+        else:
+            block = problem.instances[np.ix_(self.choice, self.choice)]
+            out += weight * problem.slot_means(problem.slot_means(block).T)
 
     def block_times(self, problem: AssignmentProblem, b: Floats) -> Floats:
         """Return the Gram matrix of the bags under this column times ``b``."""
@@ -275,15 +288,15 @@ class _Column:
 
         if self.choice is None:
             return self.block @ b
-        out = np.empty(len(b))
-        chosen_times(problem.instances, self.choice, b, out)
-        return out
+        out = np.empty(len(self.choice))
+        chosen_times(problem.instances, self.choice, problem.slot_coef(b), out)
+        return problem.slot_means(out)
 
     def of_bags(self, problem: AssignmentProblem, values: Floats) -> Floats:
         """Return what this column makes of values of the instances, for each bag."""
         if self.choice is None:
             return problem.bag_sums(self.weights * values)
-        return values[self.choice]
+        return problem.slot_means(values[self.choice])
 
     def cross_times(self, problem: AssignmentProblem, b: Floats, base: Floats) -> Floats:
         """Return ``base`` plus what the bags of this column give to the fixed rows."""
@@ -292,15 +305,15 @@ class _Column:
         if self.choice is None:
             return base + (self.weights * problem.spread(b)) @ problem.cross
         out = np.empty(len(base))
-        begin_values(problem.cross, self.choice, b, base, out)
+        begin_values(problem.cross, self.choice, problem.slot_coef(b), base, out)
         return out
 
 
-class _Point:
+class Point:
     """Weights ``v`` of the columns, the inner solution for them, and what each column gives."""
 
     def __init__(
-        self, master: "_Master", v: Floats, solution: InnerSolution, like: "_Point | None" = None
+        self, master: "Master", v: Floats, solution: InnerSolution, like: "Point | None" = None
     ) -> None:
         problem, self.v, self.solution = master.problem, v, solution
         self.value, self.b = float(solution.value), solution.b
@@ -325,38 +338,40 @@ class _Point:
         """Twice the gap, were there no other columns."""
         return float(self.forms.max()) - self.mean_form
 
-    def rows(self, master: "_Master") -> Floats:
+    def rows(self, master: "Master") -> Floats:
         """Return ``K_k b`` for each column."""
         problem, bags = master.problem, self.b[: master.problem.n_bags]
         below = [column.cross_times(problem, bags, self.inner) for column in master.columns]
         return np.hstack([self.on_bags, np.array(below)])
 
-    def coef(self, master: "_Master") -> Floats:
+    def coef(self, master: "Master") -> Floats:
         """Return the coefficients of the instances."""
         mixed = self.v @ master.weights
         return mixed * master.problem.spread(self.b)  # type: ignore[no-any-return]
 
-    def instance_values(self, master: "_Master") -> Floats:
+    def instance_values(self, master: "Master") -> Floats:
         """Return the decision function at the instances."""
         return self.coef(master) @ master.problem.instances + self.outer
 
 
-class _Master:
+class Master:
     """The problem over the columns at hand."""
 
     def __init__(
-        self, problem: AssignmentProblem, inner: InnerSolver, columns: list[_Column]
+        self, problem: AssignmentProblem, inner: InnerSolver, columns: list[Column]
     ) -> None:
         self.problem, self.inner = problem, inner
         self.n_inner = 0
         self.take(columns)
         self.point = self.evaluate(np.full(len(columns), 1.0 / len(columns)), None)
 
-    def take(self, columns: list[_Column]) -> None:
+    def take(self, columns: list[Column]) -> None:
+        """Let these be the columns."""
         self.columns = columns
         self.weights = np.array([column.weights for column in columns])
 
-    def evaluate(self, v: Floats, like: InnerSolution | None) -> _Point:
+    def evaluate(self, v: Floats, like: InnerSolution | None) -> Point:
+        """Solve the inner problem for weights of the columns."""
         from bagwise.solvers.assignments._assignment_kernels import mix_rows
 
         problem, p = self.problem, self.problem.n_bags
@@ -367,9 +382,9 @@ class _Master:
                 column.add_block(problem, float(weight), bags)
         mix_rows(problem.cross, problem.offsets, v @ self.weights, cross)
         self.n_inner += 1
-        return _Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like))
+        return Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like))
 
-    def solve(self, tol: float) -> _Point:
+    def solve(self, tol: float) -> Point:
         """Choose the weights until the gap over the columns is at most ``tol * |F|``."""
         for _ in range(_MASTER_STEPS):
             point = self.point
@@ -410,7 +425,7 @@ class _Master:
             length = low + min(max(share, 0.1), 0.9) * (high - low)
         return False
 
-    def replace(self, found: list[_Column]) -> int:
+    def replace(self, found: list[Column]) -> int:
         """Drop the columns that are of no use, add new ones; return how many are new."""
         point = self.point
         known = {column.key for column in self.columns}
@@ -423,18 +438,26 @@ class _Master:
         v = np.append(v[keep] / v.sum(), np.zeros(len(new)))
         self.take(kept + new)
         if keep.all() or not point.v[~keep].any():
-            self.point = _Point(self, v, point.solution, like=point)
+            self.point = Point(self, v, point.solution, like=point)
         else:
             self.point = self.evaluate(v, point.solution)
         return len(new)
 
     def result(
-        self, status: Status, history: list[float], gaps: list[float], solve_time: float
+        self,
+        status: Status,
+        history: list[float],
+        gaps: list[float],
+        *,
+        n_iter: int,
+        is_proven: bool,
+        solve_time: float,
     ) -> AssignmentResult:
+        """Return the current point, with the gap that was noted last."""
         problem, point = self.problem, self.point
         used = np.flatnonzero(point.v > 0.0)
         used = used[np.argsort(-point.v[used], kind="stable")]
-        v, b, is_exact = point.v[used], point.b, problem.can_be_enumerated
+        v, b = point.v[used], point.b
         return AssignmentResult(
             x=v,
             columns=self.weights[used],
@@ -444,12 +467,12 @@ class _Master:
             fixed_coef=b[problem.n_bags :].copy(),
             instance_values=point.instance_values(self),
             objective=point.value,
-            lower_bound=point.value - gaps[-1] if is_exact else -inf,
+            lower_bound=point.value - gaps[-1] if is_proven else -inf,
             residual=gaps[-1] / max(abs(point.value), 1e-300),
             gap_estimate=gaps[-1],
-            gap_is_proven=is_exact,
+            gap_is_proven=is_proven,
             status=status,
-            n_iter=len(history),
+            n_iter=n_iter,
             n_inner=self.n_inner,
             history=np.array(history),
             gap_history=np.array(gaps),

@@ -71,6 +71,14 @@ class PassRows(RowOperator):
         """Precision of the inner products: sums are in double precision."""
         return np.dtype(np.float64)
 
+    def followed_by(self, more: Any) -> "PassRows":
+        """Return the instances with other rows behind them."""
+        out = object.__new__(PassRows)
+        out.__dict__.update(self.__dict__)
+        out.__dict__.pop("_squares", None)
+        out._more = FeatureRows(more)
+        return out
+
     def dot(self, w: Floats) -> Floats:
         """Return the inner product of each row with ``w``: one pass."""
         out = np.empty(self.n)
@@ -141,6 +149,24 @@ class PassRows(RowOperator):
         """Return a copy of some rows as a matrix, in its precision."""
         return self.take(rows).features(np.arange(len(rows)))
 
+    def curvature(self, weight: Floats) -> Floats:
+        """Return the sum of ``weight * [x, 1] [x, 1]'`` over the rows: one pass over those in use.
+
+        Each chunk in flight takes a matrix of that size.
+        """
+
+        def add(part: FeatureRows, rows: slice) -> Floats | None:
+            return _curvature(part, weight[rows])
+
+        out = np.zeros((self.d + 1, self.d + 1))
+        for total in self._map(add):  # in the order of the chunks
+            if total is not None:
+                out += total
+        last = None
+        if self._more is not None:
+            last = _curvature(self._more, weight[self.n_instances :])
+        return self._checked(out if last is None else out + last)
+
     def take(self, rows: Integers) -> FeatureRows:
         """Return a copy of some rows, in memory."""
         inside = rows < self.n_instances
@@ -188,3 +214,8 @@ class PassRows(RowOperator):
         self._source.refuse_nonfinite()
         msg = "Products of instances and weights are too large for a number: scale the features."
         raise SolverError(msg)
+
+
+def _curvature(rows: FeatureRows, weight: Floats) -> Floats | None:
+    used = np.flatnonzero(weight)
+    return rows.take(used).curvature(weight[used]) if len(used) else None

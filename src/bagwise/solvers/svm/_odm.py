@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread
-from bagwise.solvers._checks import check_limits, checked_array, checked_gram, checked_signs
+from bagwise.solvers._checks import check_limits, checked_array, checked_gram
 from bagwise.solvers._result import Result, Status
+from bagwise.solvers.svm._band import Band
 from bagwise.solvers.svm._block_gram import BlockGram, DenseSystem
 
 _NAME = "solve_odm"  # in errors
 _MOST_STEPS = 200
-_LINE_STEPS = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class ODMResult(Result):
 
 
 def solve_odm(
-    gram: NDArray[Any],
+    gram: NDArray[Any] | BlockGram,
     sign: ArrayLike,
     cost: ArrayLike,
     *,
@@ -99,9 +99,9 @@ def solve_odm(
 
     Parameters
     ----------
-    gram : ndarray of shape (n, n)
+    gram : ndarray of shape (n, n), or BlockGram
         Inner products of the rows: symmetric and positive semi-definite, in single or double
-        precision. It is not copied if it is contiguous.
+        precision. It is not copied if it is contiguous. Blocks are not checked.
     sign : array-like of shape (n,)
         -1 or +1; they may all be the same.
     cost : array-like of shape (n,) or float
@@ -126,8 +126,11 @@ def solve_odm(
         gap in units of the objective, ``history`` the primal over the steps, which never rises.
     """
     check_limits(_NAME, tol, max_iter)
-    blocks = BlockGram.of(checked_gram(_NAME, gram, check_finite=check_finite))
-    return _solve(_FiniteNewton(blocks, sign, cost, theta, nu), x0, tol, max_iter)
+    blocks = gram
+    if not isinstance(blocks, BlockGram):
+        blocks = BlockGram.of(checked_gram(_NAME, gram, check_finite=check_finite))
+    band = Band(_NAME, sign, cost, theta, nu, len(blocks))
+    return _solve(_FiniteNewton(blocks, band), x0, tol, max_iter)
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,8 @@ class ODMInner:
         The band, and what lies above it.
     tol : float
         Largest relative gap of a solution.
+    max_iter : int
+        Most Newton steps.
     """
 
     sign: ArrayLike
@@ -149,13 +154,13 @@ class ODMInner:
     theta: float
     nu: float
     tol: float = 1e-9
+    max_iter: int = _MOST_STEPS
 
     def solve(self, gram: BlockGram, like: Any) -> ODMResult:
         """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
-        newton = _FiniteNewton(gram, self.sign, self.cost, self.theta, self.nu)
-        return _solve(
-            newton, like.x if isinstance(like, ODMResult) else None, self.tol, _MOST_STEPS
-        )
+        band = Band(_NAME, self.sign, self.cost, self.theta, self.nu, len(gram))
+        start = like.x if isinstance(like, ODMResult) else None
+        return _solve(_FiniteNewton(gram, band), start, self.tol, self.max_iter)
 
 
 def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int) -> ODMResult:
@@ -169,22 +174,8 @@ def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: 
 class _FiniteNewton:
     """The problem and the current point: coefficients ``b`` of the rows and ``f = K b``."""
 
-    def __init__(
-        self, gram: BlockGram, sign: ArrayLike, cost: ArrayLike, theta: float, nu: float
-    ) -> None:
-        self.gram, self.n = gram, len(gram)
-        self.sign = checked_signs(_NAME, sign, self.n)
-        self.cost = checked_array(_NAME, "cost", cost, (self.n,), spread=True)
-        for name, value, valid in (
-            ("cost", float(self.cost.min()), "not negative"),
-            ("theta", theta, "at least 0 and below 1"),
-            ("nu", nu, "positive"),
-        ):
-            is_bad = value < 0.0 or (name == "theta" and value >= 1.0)
-            if is_bad or (name == "nu" and value <= 0.0) or not np.isfinite(value):
-                msg = f"{_NAME}: {name} must be {valid}. Got {value:g}."
-                raise ValueError(msg)
-        self.low, self.high, self.nu = 1.0 - theta, 1.0 + theta, nu
+    def __init__(self, gram: BlockGram, band: Band) -> None:
+        self.gram, self.band, self.n = gram, band, len(gram)
         self.b, self.f = np.zeros(self.n), np.zeros(self.n)
         self.n_iter = 0
         self.history: list[float] = []
@@ -192,40 +183,27 @@ class _FiniteNewton:
     def begin(self, x0: ArrayLike | None) -> None:
         if x0 is not None:
             start = checked_array(_NAME, "x0", x0, (self.n,))
-            self.b = np.where(self.cost > 0.0, start, 0.0)
+            self.b = np.where(self.band.cost > 0.0, start, 0.0)
             self.f = self.gram.times(self.b)
 
-    def sides(self, f: Floats) -> tuple[Booleans, Booleans]:
-        """Return which rows are below and which above the band."""
-        margin, used = self.sign * f, self.cost > 0.0
-        return (margin < self.low) & used, (margin > self.high) & used
-
-    def primal(self, b: Floats, f: Floats) -> float:
-        margin = self.sign * f
-        below, above = np.maximum(self.low - margin, 0.0), np.maximum(margin - self.high, 0.0)
-        loss = self.cost @ (below**2 + self.nu * above**2)
-        return 0.5 * float(b @ f) + float(loss)
+    def primal(self) -> float:
+        return 0.5 * float(self.b @ self.f) + self.band.loss(self.f)
 
     def dual(self) -> float:
-        used = self.cost > 0.0
-        alpha, cost = (self.sign * self.b)[used], self.cost[used]
-        up, down = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
-        value = self.low * up - self.high * down - up**2 / (4.0 * cost)
-        value -= down**2 / (4.0 * self.nu * cost)
-        return float(value.sum()) - 0.5 * float(self.b @ self.f)
+        return self.band.conjugate(self.b) - 0.5 * float(self.b @ self.f)
 
     def run(self, tol: float, max_iter: int) -> Status:
         """Take Newton steps until the right rows are below and above the band."""
-        value = self.primal(self.b, self.f)
+        value = self.primal()
         self.history.append(value)
-        self.system = self.goal(*self.sides(self.f))
+        self.system = self.goal(*self.band.sides(self.f))
         while self.n_iter < max_iter:
             checkpoint()
             if self.n_iter:
-                self.system = self.goal(*self.sides(self.f))
+                self.system = self.goal(*self.band.sides(self.f))
             self.n_iter += 1
             settled = self.step()
-            before, value = value, self.primal(self.b, self.f)
+            before, value = value, self.primal()
             self.history.append(min(value, before))
             if settled or self.relative_gap() <= 0.01 * tol or not value < before:
                 break
@@ -234,17 +212,18 @@ class _FiniteNewton:
         return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
 
     def relative_gap(self) -> float:
-        value = self.primal(self.b, self.f)
+        value = self.primal()
         return (value - self.dual()) / max(abs(value), 1e-300)
 
     def goal(self, below: Booleans, above: Booleans) -> DenseSystem:
         """Note the minimum for these rows below and above the band; return its system."""
+        band = self.band
         self.below, self.above = below, above
         self.active = np.flatnonzero(below | above)
-        weight = 2.0 * self.cost * np.where(above, self.nu, 1.0)
-        ridge = np.divide(1.0, weight, out=np.zeros(self.n), where=self.cost > 0.0)
+        weight = band.bend(below, above)
+        ridge = np.divide(1.0, weight, out=np.zeros(self.n), where=weight > 0.0)
         system = DenseSystem(self.gram, ridge, self.active)
-        target = self.sign * np.where(above, self.high, self.low)
+        target = band.sign * np.where(above, band.high, band.low)
         self.goal_b = np.zeros(self.n)
         self.goal_b[self.active] = system.solve(target[self.active])
         self.goal_f = self.gram.times(self.goal_b)
@@ -252,45 +231,20 @@ class _FiniteNewton:
 
     def step(self) -> bool:
         """Go towards the goal; return whether it is the minimum."""
-        below, above = self.sides(self.goal_f)
+        below, above = self.band.sides(self.goal_f)
         if np.array_equal(below, self.below) and np.array_equal(above, self.above):
             self.b, self.f = self.goal_b, self.goal_f
             return True
         way, gain = self.goal_b - self.b, self.goal_f - self.f
-        length = self.line_search(way, gain)
+        length = self.band.line_search(
+            self.f, gain, start=float(self.b @ gain), form=float(way @ gain)
+        )
         self.b = self.b + length * way
         self.f = self.f + length * gain
         return False
 
-    def line_search(self, way: Floats, gain: Floats) -> float:
-        """Return the minimiser of the primal along ``b + t * way``, where ``gain`` is ``K way``.
-
-        The slope is piecewise linear in ``t`` and increases, so that Newton steps between bounds
-        find where it is 0.
-        """
-        form, start = float(way @ gain), float(self.b @ gain)
-        margin, change = self.sign * self.f, self.sign * gain
-        low, high, t = 0.0, np.inf, 1.0
-        for _ in range(_LINE_STEPS):
-            here = margin + t * change
-            below, above = here < self.low, here > self.high
-            weight = 2.0 * self.cost * (below + self.nu * above)
-            off = here - np.where(below, self.low, self.high)
-            slope = start + t * form + float(weight @ (off * change))
-            bend = form + float(weight @ (change * change))
-            low, high = (t, high) if slope < 0.0 else (low, t)
-            if bend <= 0.0 or slope == 0.0:
-                break
-            new = t - slope / bend
-            if not low < new < high:
-                new = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
-            if abs(new - t) <= 1e-15 * max(1.0, t):
-                break
-            t = new
-        return t
-
     def result(self, status: Status, solve_time: float) -> ODMResult:
-        value, dual = self.primal(self.b, self.f), self.dual()
+        value, dual = self.primal(), self.dual()
         return ODMResult(
             x=self.b,
             decision=self.f,
