@@ -147,6 +147,9 @@ class KernelODM:
         """See `Trainer`."""
         return self.source.project(coef)
 
+    def loosened(self, tol: float) -> None:
+        """See `Trainer`; the last Newton steps are few."""
+
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
         assert isinstance(rows, BandProblem)
@@ -215,6 +218,9 @@ class FeatureODM:
     def project(self, coef: Floats) -> Floats:
         """See `Trainer`."""
         return self.source.project(coef)
+
+    def loosened(self, tol: float) -> None:
+        """See `Trainer`; the last Newton steps are few."""
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
