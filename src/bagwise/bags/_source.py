@@ -1,7 +1,7 @@
 """One loop for every scale: a function over chunks of bags, results combined in a fixed order."""
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -156,7 +156,12 @@ class BagSource:
             per_row += _matrix.row_bytes(self._base.inner)
         return int(np.diff(self._offsets[self.grid]).max()) * per_row
 
-    def map(self, function: Callable[..., Any], *broadcast: Any) -> Generator[Any, None, None]:
+    def map(
+        self,
+        function: Callable[..., Any],
+        *broadcast: Any,
+        chunks: Sequence[int] | None = None,
+    ) -> Generator[Any, None, None]:
         """Yield ``function(chunk, *broadcast)`` for each chunk, in order.
 
         Parameters
@@ -166,12 +171,14 @@ class BagSource:
             change shared state.
         *broadcast
             Handed to every call as they are.
+        chunks : sequence of int, optional
+            Numbers of the chunks to read; all by default.
         """
         self.refuse_changed()
         n_threads = thread_count(self._n_threads)
         return ordered_map(
             lambda number: function(self._chunk(number), *broadcast),
-            range(self.n_chunks),
+            range(self.n_chunks) if chunks is None else chunks,
             n_threads=n_threads,
             window=self._window(n_threads),
         )

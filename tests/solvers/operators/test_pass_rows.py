@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from bagwise import Bags
-from bagwise.bags import _matrix
+from bagwise.bags import BagSource, _matrix
 from bagwise.exceptions import BagFileError, InvalidBagsError, MemoryLimitError
 from bagwise.solvers import PassRows
 
@@ -63,6 +63,40 @@ def test_bits_do_not_depend_on_where_the_rows_lie(layout, options, tmp_path):
     w, factor = np.linspace(-1, 1, 6), np.cos(np.arange(here.n))
     np.testing.assert_array_equal(here.dot(w), there.dot(w))
     np.testing.assert_array_equal(here.combine(factor), there.combine(factor))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("limit", [None, "1MB"])
+def test_a_part_is_what_it_is_in_the_whole(layout, limit, tmp_path):
+    bags, X = lay(layout, tmp_path)
+    more = np.random.default_rng(1).normal(size=(5, 6)).astype(X.dtype)
+    more = sp.csr_array(more) if bags.is_sparse else more
+    rows = PassRows(bags, more=more, max_memory=limit)
+    some = np.concatenate([np.arange(20, 80), [len(X) - 1, len(X) + 1, len(X) + 4]])
+    part, w = rows.part(some), np.linspace(-1, 1, 6)
+    np.testing.assert_array_equal(part.dot(w), rows.dot(w)[some])
+    within = np.array([3, 50, 60, 62])
+    np.testing.assert_array_equal(part.part(within).dot(w), rows.dot(w)[some[within]])
+    np.testing.assert_array_equal(part.take(within).dot(w), rows.dot(w)[some[within]])
+    factor = np.zeros(rows.n)
+    factor[some] = np.cos(some)
+    np.testing.assert_array_equal(part.combine(factor[some]), rows.combine(factor))
+    assert not rows.part(some[:0]).combine(np.zeros(0)).any()
+
+
+def test_chunks_without_a_row_of_the_part_are_not_read(monkeypatch, tmp_path):
+    bags, _ = lay("mapped", tmp_path)
+    read, chunk = [], BagSource._chunk
+
+    def counted(source, number):
+        read.append(number)
+        return chunk(source, number)
+
+    monkeypatch.setattr(BagSource, "_chunk", counted)
+    part = PassRows(bags, max_memory="1MB").part(np.array([1, 2, 395]))
+    read.clear()
+    part.dot(np.ones(6))
+    assert len(read) == 2 < BagSource(bags).n_chunks
 
 
 def test_features_are_made_when_rows_are_read(tmp_path):

@@ -8,7 +8,12 @@ import scipy.sparse as sp
 
 from bagwise import Bags
 from bagwise.solvers import PassRows, Status, solve_qp, solve_svm_by_passes
-from bagwise.solvers.svm import _pass_svm
+from bagwise.solvers.svm import (
+    _pass_svm,
+    _pass_svm_bounds,
+    _pass_svm_sets,
+    _pass_svm_smoothing,
+)
 
 KINDS = ("plain", "single", "csr", "twice", "constant", "wide", "rare")
 COSTS = (1e-3, 0.1, 1.0, 100.0, 1e4)
@@ -44,9 +49,12 @@ def objective(X, sign, C, w, b):
 def way(request, monkeypatch):
     """Send small problems the ways of large ones."""
     if request.param != "usual":
-        monkeypatch.setattr(_pass_svm, "_SET", 40)
-        monkeypatch.setattr(_pass_svm, "_MOST_SUPPORT", 200)
-        monkeypatch.setattr(_pass_svm, "_SMALLEST_SAMPLE", 40)
+        monkeypatch.setattr(_pass_svm_sets, "_SET", 40)
+        monkeypatch.setattr(_pass_svm_sets, "_FEWEST", 10)
+        monkeypatch.setattr(_pass_svm_sets, "_SMALLEST_POOL", 60)
+        monkeypatch.setattr(_pass_svm_sets, "MOST_SUPPORT", 200)
+        monkeypatch.setattr(_pass_svm, "MOST_SUPPORT", 200)
+        monkeypatch.setattr(_pass_svm_smoothing, "_SMALLEST_SAMPLE", 40)
     if request.param == "smoothing":
         monkeypatch.setattr(_pass_svm, "_SETS", 0)
     return request.param
@@ -123,6 +131,7 @@ def test_rows_of_cost_0_take_no_part():
     part = solve_svm_by_passes(rows_of(X[cost > 0]), sign[cost > 0], 1.0, tol=1e-6)
     assert whole.objective == pytest.approx(part.objective, rel=2e-6)
     assert not whole.dual[cost == 0.0].any()
+    np.testing.assert_allclose(whole.decision, X @ whole.x + whole.intercept, atol=1e-9)
 
 
 def test_more_passes_than_allowed_are_not_taken(monkeypatch):
@@ -134,7 +143,7 @@ def test_more_passes_than_allowed_are_not_taken(monkeypatch):
 
 
 def test_a_gap_that_stays_is_given_up(monkeypatch):
-    monkeypatch.setattr(_pass_svm, "_PATIENCE", 5)
+    monkeypatch.setattr(_pass_svm_bounds, "_PATIENCE", 5)
     monkeypatch.setattr(_pass_svm._Search, "offer_dual", lambda *_: None)
     X, sign = make("plain")
     result = solve_svm_by_passes(rows_of(X), sign, 1.0)

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
-from bagwise.bags import Bags, BagSource, segment_rows
+from bagwise.bags import Bags, BagSource, Chunk, segment_rows
 from bagwise.exceptions import SolverError
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
 _FEW_VALUES = 2**22  # in rows that are copied for a sum of them; beyond, it is a pass
-_PIECES = 32  # into which rows are cut at least, if they are many and their products independent
+_PIECES = 32  # into which rows are cut, if they are many and their products independent
+_PIECE_VALUES = 1e6  # that each of them has at least
 
 
 class PassRows(RowOperator):
@@ -55,11 +56,13 @@ class PassRows(RowOperator):
         self._source = BagSource(bags, n_threads=n_threads, max_memory=max_memory, scratch=scratch)
         self._bags, self._transform, self._n_threads = bags, transform, n_threads
         self._offsets = bags.offsets
+        self._index: Integers | None = None  # which instances, if not all
         self._here = None  # the rows where they are, if they may be read there
         if transform is None and max_memory is None and not bags.is_lazy:
             self._here = FeatureRows(bags.segments[0], segment_rows(*bags.segments[1:]))
         self._more = None if more is None else FeatureRows(more)
         self.n_instances = bags.n_instances
+        self.width = float(self.d) if self._here is None else self._here.width
 
     @property
     def n(self) -> int:
@@ -73,10 +76,27 @@ class PassRows(RowOperator):
 
     def followed_by(self, more: Any) -> "PassRows":
         """Return the instances with other rows behind them."""
+        out = self._like()
+        out._more = FeatureRows(more)
+        return out
+
+    def part(self, rows: Integers) -> "PassRows":
+        """Return some of the rows, given in ascending order; chunks without any are not read."""
+        out = self._like()
+        n_own = int(np.searchsorted(rows, self.n_instances))
+        own = rows[:n_own]
+        out._index = own if self._index is None else self._index[own]
+        out._here = None if self._here is None else self._here.take(own)
+        if self._more is not None:
+            out._more = self._more.take(rows[n_own:] - self.n_instances)
+        out.n_instances = n_own
+        return out
+
+    def _like(self) -> "PassRows":
+        """Return a copy that knows no squared norms."""
         out = object.__new__(PassRows)
         out.__dict__.update(self.__dict__)
         out.__dict__.pop("_squares", None)
-        out._more = FeatureRows(more)
         return out
 
     def dot(self, w: Floats) -> Floats:
@@ -170,7 +190,8 @@ class PassRows(RowOperator):
     def take(self, rows: Integers) -> FeatureRows:
         """Return a copy of some rows, in memory."""
         inside = rows < self.n_instances
-        found = self._bags.take_instances(rows[inside])
+        own = rows[inside] if self._index is None else self._index[rows[inside]]
+        found = self._bags.take_instances(own)
         found = found if self._transform is None else self._transform(found)
         order = None
         if not inside.all() and self._more is not None:
@@ -189,23 +210,37 @@ class PassRows(RowOperator):
 
         Chunks may be joined under ``any_grid``, which saves calls.
         """
+        bounds = self._offsets[self._source.grid]
+        if self._index is not None:
+            bounds = np.searchsorted(self._index, bounds)
         if self._here is None:
+            numbers = np.flatnonzero(np.diff(bounds))
             yield from self._source.map(
-                lambda chunk: function(self._features(chunk.instances), chunk.rows)
+                lambda chunk: function(*self._read(chunk)), chunks=numbers.tolist()
             )
             return
-        here, bounds = self._here, self._offsets[self._source.grid].tolist()
-        if any_grid:
-            bounds = [*bounds[: -1 : max(1, len(bounds) // _PIECES)], bounds[-1]]
+        here = self._here
         self._source.refuse_changed()
+        if any_grid:
+            n_pieces = min(_PIECES, int(self.n * self.width / _PIECE_VALUES) + 1)
+            bounds = np.append(bounds[: -1 : max(1, len(bounds) // n_pieces)], bounds[-1])
+        bounds = np.unique(bounds)  # none without rows
         yield from ordered_map(
             lambda rows: function(here.take(rows), rows),
-            map(slice, bounds[:-1], bounds[1:]),
+            map(slice, bounds[:-1].tolist(), bounds[1:].tolist()),
             n_threads=self._n_threads,
         )
 
-    def _features(self, instances: Any) -> FeatureRows:
-        return FeatureRows(instances if self._transform is None else self._transform(instances))
+    def _read(self, chunk: Chunk) -> tuple[FeatureRows, slice]:
+        """Return the features of a chunk, and which rows they are."""
+        instances, rows = chunk.instances, chunk.rows
+        if self._index is not None:
+            first, last = np.searchsorted(self._index, [rows.start, rows.stop]).tolist()
+            instances = instances[self._index[first:last] - rows.start]
+            rows = slice(first, last)
+        return FeatureRows(
+            instances if self._transform is None else self._transform(instances)
+        ), rows
 
     def _checked(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return finite values; otherwise say which bag holds NaN or infinity."""

@@ -91,7 +91,13 @@ class Alternation(ABC):
     @cached_property
     def _lean(self) -> Floats:
         """How far each instance lies in the direction from the negative to the positive mean."""
-        return mean_scores(self.trainer.project, self.sides, self.weight)
+        return mean_scores(self._project, self.sides, self.weight)
+
+    def _project(self, coef: Floats) -> Floats:
+        """Project the instances of positive bags, which alone are to be told apart."""
+        out, rows = np.zeros(len(coef)), self.sides.unlabelled
+        out[rows] = self.trainer.project(coef, rows)
+        return out
 
     # What `best_of_starts` asks of a problem.
 
@@ -123,7 +129,7 @@ class Alternation(ABC):
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""
-        return self.key_rows(key_scores(self.trainer.project, self.sides, self.weight))
+        return self.key_rows(key_scores(self._project, self.sides, self.weight))
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
         """Train on the rows of a start."""

@@ -143,9 +143,9 @@ class KernelODM:
         """The points, with the constant in their inner products."""
         return ShiftedRows(self.source.points, self.settings.bias)
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        return self.source.project(coef)
+        return self.source.project(coef, rows)
 
     def loosened(self, tol: float) -> None:
         """See `Trainer`; the last Newton steps are few."""
@@ -215,9 +215,9 @@ class FeatureODM:
         """Number of instances."""
         return self.source.n_instances
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        return self.source.project(coef)
+        return self.source.project(coef, rows)
 
     def loosened(self, tol: float) -> None:
         """See `Trainer`; the last Newton steps are few."""

@@ -97,9 +97,10 @@ class OneNormTrainer:
     def loosened(self, tol: float) -> None:
         """See `Trainer`."""
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        return self.features.dot(coef if self.is_kernel else self.features.combine(coef))
+        found = self.features.dot(coef if self.is_kernel else self.features.combine(coef))
+        return found if rows is None else found[rows]
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""

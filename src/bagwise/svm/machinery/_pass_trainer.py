@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags
 from bagwise.solvers import PassRows, PassSVMResult, RowOperator, solve_svm_by_passes
 from bagwise.svm.machinery._problem import HingeProblem, Solution
@@ -80,6 +80,11 @@ class PassTrainer:
         """See `PointTrainer`; products with all points are passes."""
         return self.rows
 
+    @cached_property
+    def instances(self) -> PassRows:
+        """The instances alone."""
+        return self.rows.part(np.arange(self.n_instances))
+
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`; no point comes twice, and no rows share a slack."""
         assert rows.group is None
@@ -87,7 +92,7 @@ class PassTrainer:
         sign, cost, target = np.ones(n), np.zeros(n), np.zeros(n)
         sign[rows.index], cost[rows.index], target[rows.index] = rows.sign, rows.cost, rows.target
         result = solve_svm_by_passes(
-            self.rows, sign, cost, target=target, start=_started(start, sign),
+            self.rows, sign, cost, target=target, start=_started(rows, start, sign),
             tol=min(_PER_TOL * self.tol, _LOOSEST), max_iter=min(self.max_iter, _PASSES),
         )  # fmt: skip
         return PassSolution(
@@ -104,17 +109,25 @@ class PassTrainer:
     def loosened(self, tol: float) -> None:
         """See `Trainer`."""
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
         every = np.zeros(self.rows.n)
         every[: len(coef)] = coef
-        return self.rows.dot(self.rows.combine(every))[: self.n_instances]
+        asked = self.instances if rows is None else self.instances.part(rows)
+        return asked.dot(self.rows.combine(every))
 
 
-def _started(start: Solution | None, sign: Floats) -> PassSVMResult | None:
-    """Return where to start: multipliers of points whose sign has changed are 0."""
+def _started(rows: HingeProblem, start: Solution | None, sign: Floats) -> PassSVMResult | None:
+    """Return where to start: multipliers of points whose sign has changed are 0.
+
+    Where as many rows come in the same order, as where other instances stand for the same bags, a
+    point has the multiplier of the one whose place it takes.
+    """
     if not isinstance(start, PassSolution):
         return None
-    before = np.zeros(len(sign))
-    before[start.rows.index] = start.rows.sign
-    return replace(start.result, dual=np.where(before == sign, start.result.dual, 0.0))
+    before, dual = start.rows, np.zeros(len(sign))
+    if len(before.index) == len(rows.index):
+        dual[rows.index] = np.where(before.sign == rows.sign, np.abs(start.beta), 0.0)
+    else:
+        dual[before.index] = np.where(before.sign == sign[before.index], np.abs(start.beta), 0.0)
+    return replace(start.result, dual=dual)

@@ -115,11 +115,11 @@ class SelectedTrainer:
         trainer = self.trainer.loosened(tol)
         return None if trainer is None else replace(self, trainer=trainer)
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
         whole = np.zeros(self.trainer.n_instances)
         whole[self.rows] = coef
-        return self.trainer.project(whole)[self.rows]
+        return self.trainer.project(whole, self.rows if rows is None else self.rows[rows])
 
     def _outside(self, rows: HingeProblem) -> HingeProblem:
         return replace(rows, index=self.index[rows.index])

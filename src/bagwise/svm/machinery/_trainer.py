@@ -42,8 +42,11 @@ class Trainer(Protocol):
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """Train on rows, from the multipliers of an earlier solution if one is given."""
 
-    def project(self, coef: Floats) -> Floats:
-        """Return the inner product of every instance with their sum, each times its coefficient."""
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
+        """Return the inner product of instances with the sum of all, each times its coefficient.
+
+        ``rows`` says which instances; all by default.
+        """
 
     @property
     def keeps_bounds(self) -> bool:
@@ -136,10 +139,12 @@ class KernelTrainer:
             certificate=result.certificate,
         )
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
         used = np.flatnonzero(coef)
-        return self.rows.products(used, coef[used], np.arange(self.n_instances))
+        return self.rows.products(
+            used, coef[used], np.arange(self.n_instances) if rows is None else rows
+        )
 
     def _solve(
         self,
@@ -264,9 +269,10 @@ class LinearTrainer:
             weights=result.coef,
         )
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        return self.rows.dot(self.rows.combine(coef))
+        asked = self.rows if rows is None else self.rows.take(rows)
+        return asked.dot(self.rows.combine(coef))
 
     def _points(self, index: Integers) -> FeatureRows:
         """Return some points.

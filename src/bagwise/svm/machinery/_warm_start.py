@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise.base import Starts
 from bagwise.solvers import rescale_alpha
 from bagwise.svm.machinery._problem import HingeProblem, Solution
@@ -46,9 +46,9 @@ class WarmStart:
         self.starts.keep(replace(solution, scores=np.empty(0)), *parts)
         return solution
 
-    def project(self, coef: Floats) -> Floats:
+    def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        return self.trainer.project(coef)
+        return self.trainer.project(coef, rows)
 
     @property
     def keeps_bounds(self) -> bool:

@@ -1,0 +1,178 @@
+"""Few rows fall short: they are solved in memory, and passes find those that are missing."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from bagwise._arrays import Floats, Integers
+from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
+from bagwise.solvers.operators._pass_rows import PassRows
+from bagwise.solvers.svm._pass_svm_bounds import Bounds
+from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
+
+MOST_SUPPORT = 2000  # rows with multipliers that a set may hold
+_SET = 750  # rows that a set begins with, and most rows that join after a pass
+_MORE = 300  # most rows that join after a look at the pool
+_FEWEST = 50  # rows that join, if there are so many
+_PER_SHORT = 3  # rows that join, for each that falls short
+_ROUNDS = 25  # most passes
+_LOOKS = 4  # most looks at a pool between two passes
+_POOL = 16  # rows, for each that the pool holds
+_SMALLEST_POOL = 4000
+_POOL_VALUES = 2**23  # that it may have: it is copied
+_FIRST_TOL = 1e-2  # violation at which a set is solved, in units of the targets
+_LAST_TOL = 1e-12
+
+Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
+
+
+class SetSearch:
+    """The search on working sets.
+
+    A set of rows is solved exactly. A look at the pool, the rows that were nearest to fall short at
+    the last pass, finds which of them the set leaves short; these join. When the pool is served, a
+    pass over all rows tells the objective and which rows are to be in the next pool.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds, self.chosen = bounds, KnownRows(bounds.rows)
+        self.alpha, self.tol = bounds.dual, _FIRST_TOL
+
+    def run(self) -> None:
+        """Search until the gap is closed, or the set grows too large."""
+        bounds = self.bounds
+        point: Point = bounds.w, bounds.b, bounds.z
+        short = bounds.shortfall(point[2], point[1])
+        self.chosen.choose(self.nearest(short))
+        for _ in range(_ROUNDS):
+            if bounds.ended:
+                return
+            solved, coef = self.solve_in(self.pool(short))
+            bounds.offer_dual(self.alpha, coef)
+            z = bounds.dot(coef)
+            bounds.offer_point(coef, solved.intercept, z)
+            if bounds.ended:
+                return
+            point = self.between(point, (coef, solved.intercept, z))
+            bounds.offer_point(*point)
+            short = bounds.shortfall(z, solved.intercept)
+            if not self.grow(solved, short, np.arange(len(short)), _SET):
+                return
+
+    def nearest(self, short: Floats) -> Integers:
+        """Return as many rows of each sign, those that are shortest or nearest to be so."""
+        sign = self.bounds.sign
+        halves = [_largest(np.where(sign == s, short, -np.inf), _SET // 2) for s in (-1, 1)]
+        return np.union1d(np.concatenate(halves), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
+
+    def pool(self, short: Floats) -> Integers | None:
+        """Return the rows that are nearest to fall short, and the set.
+
+        None if these are most rows, or if a machine without weights does not tell them apart.
+        """
+        size = max(len(short) // _POOL, _SMALLEST_POOL)
+        size = min(size, int(_POOL_VALUES / self.bounds.rows.width) + 1)
+        if 2 * size > len(short) or not self.bounds.w.any():
+            return None
+        return np.union1d(_largest(short, size), self.chosen.index)
+
+    def solve_in(self, pool: Integers | None) -> tuple[SVMDualResult, Floats]:
+        """Solve on the set, and let rows of the pool join until their gap is closed."""
+        bounds = self.bounds
+        solved, coef = self.solve()
+        if pool is None:
+            return solved, coef
+        rows, sign, cost, target = (
+            bounds.rows.take(pool), bounds.sign[pool], bounds.cost[pool], bounds.target[pool],
+        )  # fmt: skip
+        for _ in range(_LOOKS):
+            short = target - sign * (rows.dot(coef) + solved.intercept)
+            square, loss = float(coef @ coef), float(cost @ np.maximum(short, 0.0))
+            gap = square + loss - float(target @ self.alpha[pool])
+            if gap <= 0.5 * bounds.tol * (0.5 * square + loss):
+                break
+            if not self.grow(solved, short, pool, _MORE):
+                break
+            solved, coef = self.solve()
+        return solved, coef
+
+    def solve(self) -> tuple[SVMDualResult, Floats]:
+        """Solve on the set; return the solution and its weights."""
+        bounds, index = self.bounds, self.chosen.index
+        sign = bounds.sign[index]
+        solved = solve_svm_dual(
+            self.chosen.gram, sign, bounds.cost[index], target=bounds.target[index],
+            alpha0=self.alpha[index], tol=self.tol, check_finite=False,
+        )  # fmt: skip
+        self.alpha = np.zeros(bounds.rows.n)
+        self.alpha[index] = solved.x
+        return solved, self.chosen.rows.combine(sign * solved.x)
+
+    def grow(self, solved: SVMDualResult, short: Floats, where: Integers, n: int) -> bool:
+        """Let rows join, of which it is known where they fall short; return whether to go on."""
+        index = self.chosen.index
+        others = short.copy()
+        others[np.searchsorted(where, index)] = -np.inf
+        n_short = int(np.count_nonzero(others > 0.0))
+        if not n_short:  # the set was the right one
+            self.tol *= 1e-2
+            return solved.residual > 0.0 and self.tol >= _LAST_TOL
+        kept = index[solved.x > 0.0]
+        if len(kept) > MOST_SUPPORT:
+            return False
+        self.chosen.choose(
+            np.union1d(kept, where[_largest(others, min(n, max(_FEWEST, _PER_SHORT * n_short)))])
+        )
+        return True
+
+    def between(self, first: Point, last: Point) -> Point:
+        """Return the point between two at which the objective is least."""
+        from bagwise.solvers.svm._pass_svm_kernels import hinge_slope
+
+        bounds, (w, b, z) = self.bounds, first
+        dw, db, dz = last[0] - w, last[1] - b, last[2] - z
+        terms = bounds.sign, bounds.target, bounds.cost
+        low, high, step = 0.0, 1.0, 1.0
+        for _ in range(20):
+            slope = float(dw @ (w + step * dw)) + hinge_slope(*terms, z, dz, b, db, step)
+            low, high = (step, high) if slope <= 0.0 else (low, step)
+            if low == 1.0:
+                return last
+            step = 0.5 * (low + high)
+        return w + low * dw, b + low * db, z + low * dz
+
+
+class KnownRows:
+    """Some rows in memory with their Gram matrix; when others are chosen, only these are read."""
+
+    def __init__(self, source: PassRows) -> None:
+        self.source, self.index = source, np.empty(0, np.int64)
+        self.rows = source.take(self.index)
+        self.gram = np.empty((0, 0))
+
+    def choose(self, index: Integers) -> None:
+        """Hold these rows, in an order of its own."""
+        kept = np.flatnonzero(np.isin(self.index, index, assume_unique=True))
+        new = np.setdiff1d(index, self.index, assume_unique=True)
+        before, fresh = self.rows.features(kept), _all(self.source.take(new))
+        both = (sp.vstack if sp.issparse(fresh) else np.concatenate)([before, fresh])
+        cross = cross_products(fresh, both)
+        gram, n_kept = np.empty((len(index), len(index))), len(kept)
+        gram[:n_kept, :n_kept] = self.gram[np.ix_(kept, kept)]
+        gram[n_kept:] = cross
+        gram[:n_kept, n_kept:] = cross[:, :n_kept].T
+        self.index = np.concatenate([self.index[kept], new])
+        self.rows, self.gram = FeatureRows(both), gram
+
+
+def _all(rows: FeatureRows) -> Any:
+    return rows.features(np.arange(rows.n))
+
+
+def _largest(values: Floats, n: int) -> Integers:
+    """Return where the largest ``n`` values are that are not minus infinity."""
+    if n < len(values):
+        found = np.argpartition(-values, n)[:n]
+        return found[values[found] > -np.inf]
+    return np.flatnonzero(values > -np.inf)
