@@ -56,7 +56,7 @@ ROOMS_INSIDE = {
         {"operators"},
         {"programs"},
         {"svm"},
-        {"assignments", "clustering", "expansion"},
+        {"assignments", "clustering", "expansion", "metric"},
     ],
     "svm": [{"machinery"}, {""}],
 }

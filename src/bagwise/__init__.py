@@ -33,6 +33,7 @@ _SUBPACKAGES = {
     "inspection",
     "io",
     "kernels",
+    "metric",
     "metrics",
     "model_selection",
     "persistence",

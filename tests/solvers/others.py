@@ -1,5 +1,7 @@
 """Programmes, clusters, assignments and expansions on hard rows, straight from the docs."""
 
+from itertools import combinations, permutations
+
 import numpy as np
 
 import bagwise.solvers as solvers
@@ -187,6 +189,51 @@ def k_medoids(kind, method):
 
 
 # ------------------------------------------------------------- assignments, expansions, surrogates
+
+
+def label_assignments(kind, method):
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    offsets = np.array([0, 1, 3, 6, 10, 12, 15, 16, 20, 24])
+    lists = np.random.default_rng(3).random((9, 5)) < 0.5
+    weight = np.maximum(cost[:9], 1e-3)
+    wide = np.repeat(weight, np.diff(offsets))
+
+    def value(labels):
+        terms = [np.zeros(1)]
+        for c in range(5):
+            own, w = X[labels == c], wide[labels == c]
+            if len(own):
+                terms.append(w[:, None] * (own - w @ own / w.sum()) ** 2)
+        return Value.of(*terms)
+
+    def objective(result):
+        spread = value(result.labels)
+        named = result.labels >= 0
+        return Value(spread.value, float(wide[named] @ (X[named] ** 2).sum(axis=1)))
+
+    def criterion(result):
+        """Look at all labels of each bag alone."""
+        best, found = objective(result), np.inf
+        for bag, has in enumerate(lists):
+            inside = np.arange(offsets[bag], offsets[bag + 1])
+            names = np.flatnonzero(has)
+            number = min(len(inside), len(names))
+            for some in permutations(inside, number):
+                for chosen in combinations(names, number):
+                    labels = result.labels.copy()
+                    labels[inside] = -1
+                    labels[list(some)] = chosen
+                    found = min(found, value(labels).value)
+        return Value(float(found < best.value - best.rounding), 0.0)
+
+    return Problem(
+        "solve_label_assignments", f"{kind}-{method}",
+        {"rows": A[:24], "sample_weight": weight, "method": method,
+         "lists": solvers.LabelLists.from_indicator(offsets, lists)},
+        objective, None, criterion if method == "exact" else None, exact={}, tol=0.0,
+        is_sure=False,
+    )  # fmt: skip
 
 
 def assignments(kind):

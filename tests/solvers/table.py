@@ -21,6 +21,7 @@ from solvers.others import (
     expansion,
     k_means,
     k_medoids,
+    label_assignments,
     lbfgs,
     majorized,
     mirror_prox,
@@ -113,6 +114,7 @@ def table():
         out += [mmc(kind, "search_bag_mmc"), expansion(kind, "minimize_expansion")]
         out += [expansion(kind, "solve_expansion")]
         out += [k_medoids(kind, "fasterpam"), k_medoids(kind, "alternate")]
+        out += [label_assignments(kind, method) for method in ("exact", "lloyd")]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
     out += [linear_odm(kind, bias=0.0, sparse=True) for kind in ("plain", "costs", "large")]
     out += [linear_odm(kind, theta=0.0, by_passes=True) for kind in ("plain", "costs", "twice")]

@@ -100,6 +100,9 @@ GOOD = {
     "solve_grouped_svm_dual": {"gram": GRAM, **HALVES},
     "solve_k_means": {"source": SOURCE, "start": X[:2]},
     "solve_k_medoids": {"distance": np.abs(X[:, :1] - X[:, 0]), "n_clusters": 2},
+    "solve_label_assignments": {
+        "rows": X, "lists": solvers.LabelLists.from_indicator(BAGS.offsets, np.eye(3, 2) + 1.0)
+    },
     "solve_linear_svm": {"instances": X, "sign": SIGN, "cost": 1.0},
     "solve_one_norm_svm": {"A": X, "sign": SIGN, "cost": 1.0},
     "solve_qp": {"P": np.eye(2), "q": [1.0, 1.0], "A_ub": np.eye(2), "b_ub": [1.0, 1.0]},
@@ -185,6 +188,7 @@ def _cases():
 def test_all_public_functions_are_here():
     public = {name for name in solvers.__all__ if inspect.isfunction(getattr(solvers, name))}
     helpers = {"balance_direction", "instance_keys", "perturbed", "remembered", "scaled_keys"}
+    helpers |= {"learn_cluster_metric", "whitening"}  # linear algebra, which checks for itself
     assert public - helpers == set(GOOD)
 
 

@@ -23,6 +23,10 @@ class BagTags:
     asymmetric : bool
         Of a classifier: whether it does not treat two classes alike, so that scores are not
         simply negated if the labels are swapped. Then it has a parameter ``pos_label``.
+    exclusive_labels : bool
+        Of a classifier of label lists: whether an instance bears one label at most, so that labels
+        compete for instances. Then a label that comes with others is learned only if it has
+        instances of its own.
     supervised_analogue : object or None
         The ordinary estimator that the method equals on bags of one instance.
     predicts_training_labels : bool
@@ -42,6 +46,7 @@ class BagTags:
     instance_scores: bool = True
     max_rule: bool = False
     asymmetric: bool = False
+    exclusive_labels: bool = False
     supervised_analogue: Any = None
     predicts_training_labels: bool = True
     descends: bool = True

@@ -212,6 +212,45 @@ _MILES: dict[str, Field] = {
 }
 
 
+#: `MLCA`, `MIMLCA`: a linear map of features, or an expansion, and centres of labels after it.
+_CLUSTER_METRIC: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    "used_": Array(kinds="i", shape=("n_used",), itemsizes=(8,), ge=0),
+    "components_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
+    "centroids_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
+    "support_vectors_": Optional(Matrix("n_support", "n_features")),
+    "dual_coef_": Optional(Array(shape=("n_used", "n_support"), itemsizes=(8,))),
+    "coef_": Optional(Array(shape=("n_used", "n_weights"), itemsizes=(8,))),
+    "fourier_weights_": Optional(Array(shape=("n_features", "n_weights"), itemsizes=(8,))),
+    "fourier_offset_": Optional(Array(shape=("n_weights",), itemsizes=(8,))),
+    "gamma_": Optional(Number(gt=0)),
+    "mapped_centroids_": Array(shape=("n_used", "n_used"), itemsizes=(8,)),
+    "offset_": Array(shape=("n_used",), itemsizes=(8,)),
+    "n_labelled_": Number(gt=0),
+    "assignments_": Array(kinds="i", shape=("n_instances",), itemsizes=(8,), ge=-1),
+    "result_": CertificateField(),
+}
+
+
+def _check_cluster_metric(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that there is one map, and that labels are columns."""
+    _check_classes(state, at)
+    if ("components_" in state) != ("centroids_" in state):
+        at.child("components_").fail("must come together with centroids_")
+    maps = [name for name in ("components_", "dual_coef_", "coef_") if name in state]
+    if len(maps) != 1:
+        at.child("components_").fail("must be there, or dual_coef_ or coef_, and no two of them")
+    if ("dual_coef_" in state) != ("support_vectors_" in state):
+        at.child("dual_coef_").fail("must come together with support_vectors_")
+    fourier = {name in state for name in ("coef_", "fourier_weights_", "fourier_offset_")}
+    if len(fourier) != 1:
+        at.child("coef_").fail("must come together with fourier_weights_ and fourier_offset_")
+    for name in ("used_", "assignments_"):
+        if (state[name] >= at.sizes["n_classes"]).any():
+            at.child(name).fail("must hold columns of labels")
+
+
 #: Which training bags are where, and how the fit ended.
 _CLUSTERER: dict[str, Field] = {
     **_BAG_INPUT,
@@ -408,6 +447,10 @@ REGISTRY: Mapping[str, Entry] = dict(
             check=_check_classes,
         ),
         _entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
+        *(
+            _entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
+            for name in ("MLCA", "MIMLCA")
+        ),
         _entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
         _entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),
         _entry("bagwise.cluster.M3IC", _M3IC, check=_check_m3ic),

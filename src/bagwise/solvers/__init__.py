@@ -29,6 +29,14 @@ from bagwise.solvers.expansion._expansion import (
 )
 from bagwise.solvers.expansion._kernel_means import KernelMeans
 from bagwise.solvers.expansion._reduced_set import ReducedSetResult, reduce_expansion
+from bagwise.solvers.metric._cluster_metric import ClusterMetric, learn_cluster_metric
+from bagwise.solvers.metric._feature_passes import FeaturePasses
+from bagwise.solvers.metric._label_assignments import (
+    LabelAssignmentResult,
+    LabelLists,
+    solve_label_assignments,
+)
+from bagwise.solvers.metric._whitening import Basis, whitening
 from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._empirical_map import EmpiricalMap, FeatureOperator
@@ -66,10 +74,12 @@ __all__ = [
     "BagClusters",
     "BagMMCResult",
     "Band",
+    "Basis",
     "BatchObjective",
     "BlockGram",
     "CachedRows",
     "Certificate",
+    "ClusterMetric",
     "ConeSVMResult",
     "ConicResult",
     "Cut",
@@ -79,6 +89,7 @@ __all__ = [
     "EmpiricalMap",
     "ExpansionResult",
     "FeatureOperator",
+    "FeaturePasses",
     "FeatureRows",
     "FilledRows",
     "GroupedSVMResult",
@@ -88,6 +99,8 @@ __all__ = [
     "KernelMeans",
     "KernelRows",
     "LinearODMResult",
+    "LabelAssignmentResult",
+    "LabelLists",
     "LinearSVMResult",
     "MMCResult",
     "Majorizable",
@@ -116,6 +129,7 @@ __all__ = [
     "balance_direction",
     "generate_assignments",
     "instance_keys",
+    "learn_cluster_metric",
     "majorize_minimize",
     "minimize_by_cuts",
     "minimize_expansion",
@@ -139,6 +153,7 @@ __all__ = [
     "solve_k_means",
     "solve_k_medoids",
     "solve_linear_odm",
+    "solve_label_assignments",
     "solve_linear_svm",
     "solve_mmc_by_cccp",
     "solve_mmc_by_cuts",
@@ -148,4 +163,5 @@ __all__ = [
     "solve_qp",
     "solve_svm_by_passes",
     "solve_svm_dual",
+    "whitening",
 ]

@@ -22,7 +22,14 @@ from bagwise.testing import (
     _checks_positive,
     _checks_weights,
 )
-from bagwise.testing._models import bag_tags, is_bag_classifier, is_bag_clusterer, is_own, takes
+from bagwise.testing._models import (
+    bag_tags,
+    is_bag_classifier,
+    is_bag_clusterer,
+    is_own,
+    takes,
+    takes_label_lists,
+)
 
 Check: TypeAlias = Callable[[Any], None]
 
@@ -61,6 +68,10 @@ def _has_analogue(estimator: Any) -> bool:
 
 def _learns(estimator: Any) -> bool:
     return is_bag_classifier(estimator) or is_bag_clusterer(estimator)
+
+
+def _labels_share_instances(estimator: Any) -> bool:
+    return takes_label_lists(estimator) and not bag_tags(estimator).exclusive_labels
 
 
 def _scores_instances(estimator: Any) -> bool:
@@ -180,8 +191,6 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
             _checks_labels.check_label_types,
             _checks_labels.check_scores_follow_classes,
             _checks_labels.check_many_classes,
-            _checks_labels.check_label_lists,
-            _checks_labels.check_constant_label,
             _checks_labels.check_unseen_label_in_score,
             _checks_labels.check_one_class_refused,
             _checks_labels.check_continuous_labels_refused,
@@ -193,6 +202,8 @@ _BATTERY: tuple[tuple[Callable[[Any], bool], tuple[Check, ...]], ...] = (
             _checks_ecosystem.check_calibration,
         ),
     ),
+    (takes_label_lists, (_checks_labels.check_label_lists,)),
+    (_labels_share_instances, (_checks_labels.check_constant_label,)),
     (
         _is_asymmetric,
         (

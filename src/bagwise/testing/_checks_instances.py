@@ -13,13 +13,20 @@ from bagwise.bags import Bags
 from bagwise.testing._compare import ROUNDING, assert_close
 from bagwise.testing._data import make_toy_bags, shuffle_instances
 from bagwise.testing._expect import convergence_is_no_matter, raises
-from bagwise.testing._models import bag_scores, bag_tags, fitted, is_bag_clusterer
+from bagwise.testing._models import (
+    bag_scores,
+    bag_tags,
+    fitted,
+    is_bag_clusterer,
+    takes_label_lists,
+)
 
 
 def _targets(estimator: Any) -> tuple[str, ...]:
     if is_bag_clusterer(estimator):
         return "two clusters", "three clusters"
-    return "two classes", "three classes", "label lists"
+    classes = ("two classes", "three classes")
+    return (*classes, "label lists") if takes_label_lists(estimator) else classes
 
 
 def _fitted_on(estimator: Any, target: str) -> tuple[Any, list[NDArray[Any]], int]:

@@ -9,7 +9,7 @@ import numpy as np
 from bagwise.testing._compare import assert_close, assert_finite, assert_identical
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import raises
-from bagwise.testing._models import bag_scores, fitted, with_positive
+from bagwise.testing._models import bag_scores, bag_tags, fitted, with_positive
 
 #: A negative and a positive label of every kind, in sorted order.
 _LABEL_PAIRS = {
@@ -85,7 +85,10 @@ def check_many_classes(estimator: Any) -> None:
 def check_label_lists(estimator: Any) -> None:
     """With an indicator matrix, each column of scores ranks bags that have the label first."""
     bags, y = make_toy_bags(40, n_features=4, n_classes=4)
-    indicator = np.column_stack([y == 0, y != 1, (y == 2) | (y == 3)]).astype(int)
+    lists = [y == 0, y != 1, (y == 2) | (y == 3)]
+    if bag_tags(estimator).exclusive_labels:
+        lists = [y == 0, y == 1, y >= 2]
+    indicator = np.column_stack(lists).astype(int)
     model = fitted(estimator, bags, indicator)
     scores = bag_scores(model, bags)
     assert_finite(scores, "scores of label lists")

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_clusterer
+from sklearn.utils import get_tags
 
 from bagwise.bags import Bags
 from bagwise.base import BagTags, get_bag_tags
@@ -84,6 +85,11 @@ def is_own(estimator: Any) -> bool:
 def is_bag_classifier(estimator: Any) -> bool:
     """Whether the estimator predicts classes."""
     return bool(is_classifier(estimator))
+
+
+def takes_label_lists(estimator: Any) -> bool:
+    """Tell whether a classifier takes an indicator matrix of label lists."""
+    return is_bag_classifier(estimator) and bool(get_tags(estimator).classifier_tags.multi_label)
 
 
 def is_bag_clusterer(estimator: Any) -> bool:

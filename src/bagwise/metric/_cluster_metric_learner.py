@@ -1,0 +1,144 @@
+"""What MLCA and MIMLCA share: features, an orthonormal basis of them, and the metric of labels."""
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from bagwise._arrays import Floats, Integers
+from bagwise._compat import Interval
+from bagwise._warnings import warn
+from bagwise.bags import Bags, BagSource, parse_bytes
+from bagwise.base import (
+    MAP_CONSTRAINTS,
+    BagTags,
+    FeatureMap,
+    KernelParameters,
+    Target,
+    make_features,
+    make_map,
+)
+from bagwise.metric._metric_learner import MetricLearner
+from bagwise.solvers import Basis, Certificate, FeaturePasses, learn_cluster_metric, whitening
+
+_USUAL_MEMORY = 2e9  # bytes for coordinates that are kept, where no limit is set
+_FULL = 0.5  # share of the rank in the number of instances from which on all look alike
+
+
+class ClusterMetricLearner(MetricLearner):
+    """Base of metric learners for cluster analysis.
+
+    A subclass writes `_assign`: which instance bears which label.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "center": ["boolean"],
+        **MetricLearner._parameter_constraints,
+        **KernelParameters._parameter_constraints,
+        **MAP_CONSTRAINTS,
+        "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
+        "random_state": ["random_state"],
+    }
+
+    n_components: int | None
+    ridge: float
+    center: bool
+    approx: str | None
+    rank: int
+    max_memory: int | str | None
+    random_state: Any
+
+    @abstractmethod
+    def _assign(
+        self,
+        bags: Bags,
+        target: Target,
+        passes: FeaturePasses,
+        basis: Basis,
+        rng: np.random.Generator,
+    ) -> tuple[Integers, Certificate]:
+        """Return the column of the label of each instance, -1 for none, and how it was found."""
+
+    def _learn(
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
+    ) -> dict[str, Any]:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        mapped, passes = self._features(bags, bag_weight, rng)
+        mean = passes.mean() if self.center else None
+        if mean is not None:
+            plain = passes.features
+            passes = FeaturePasses(
+                passes.source, bag_weight, lambda x: plain(x) - mean.astype(plain(x[:1]).dtype)
+            )
+        basis = whitening(passes.gram(), n_components=self.n_components, ridge=self.ridge)
+        labels, certificate = self._assign(bags, target, passes, basis, rng)
+        n_labels = len(target.classes)
+        metric = learn_cluster_metric(passes, labels, n_labels, basis)
+        offset = np.zeros(len(metric.used)) if mean is None else metric.components @ mean
+        learned = mapped.attributes(metric.components)
+        if mapped.inner is None:
+            learned = {"components_": learned["coef_"], "centroids_": metric.centroids}
+            if mean is not None:
+                learned["centroids_"] = metric.centroids + mean
+        return {
+            **learned,
+            "mapped_centroids_": metric.mapped,
+            "offset_": offset,
+            "used_": metric.used,
+            "n_labelled_": metric.mass,
+            "assignments_": labels,
+            "result_": certificate,
+        }
+
+    def _features(
+        self, bags: Bags, bag_weight: Floats, rng: np.random.Generator
+    ) -> tuple[FeatureMap, FeaturePasses]:
+        """Return the map of the kernel, and passes over the features of all instances."""
+        kernel = self._resolve_kernel(bags, bag_weight)
+        options: dict[str, Any] = {
+            "approx": self.approx, "rank": self.rank, "rng": rng, "owner": type(self).__name__,
+        }  # fmt: skip
+        if kernel.name == "linear":
+            mapped = make_map(kernel, bags.instances[:1], **options)
+            return mapped, FeaturePasses(self._source(bags), bag_weight)
+        if self.n_components is None and self.ridge == 0.0:
+            msg = (
+                f"{type(self).__name__} with kernel={self.kernel!r} needs n_components or ridge: "
+                "in all directions of such a kernel any labels are equally good."
+            )
+            raise ValueError(msg)
+        if self.approx in ("nystroem", "fourier"):
+            mapped = make_map(kernel, bags.instances, **options)
+            return mapped, FeaturePasses(self._source(bags), bag_weight, mapped.transform)
+        mapped, features = make_features(kernel, bags.instances, **options)
+        return mapped, FeaturePasses(self._source(Bags(features, bags.offsets)), bag_weight)
+
+    def _source(self, bags: Bags) -> BagSource:
+        return BagSource(bags, max_memory=self.max_memory)
+
+    def _keep_bytes(self) -> float:
+        limit = parse_bytes(self.max_memory)
+        return _USUAL_MEMORY if limit is None else limit / 2
+
+    def _warn_if_full(self, basis: Basis, n_instances: int) -> None:
+        """Warn if so many directions are left that any labels are nearly as good as any others."""
+        if self.ridge == 0.0 and basis.n_components > _FULL * n_instances:
+            msg = (
+                f"{type(self).__name__}: the instances span {basis.n_components} directions and "
+                f"are only {n_instances}. The more directions, the less the labels of instances "
+                "are determined; set n_components or ridge."
+            )
+            warn(msg, UserWarning)
+
+    def __bagwise_tags__(self) -> BagTags:
+        is_linear = self.kernel == "linear"
+        return BagTags(
+            order_tolerance=0.05,
+            exclusive_labels=True,
+            scale_powers={} if is_linear and self.rule == "distance" else None,
+            shift_invariant=is_linear and self.center and self.rule == "distance",
+        )

@@ -1,0 +1,241 @@
+"""What metric learners share: a linear map of features, and centres of labels in its space."""
+
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bagwise._arrays import Floats
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags, BagSource, segment_max
+from bagwise.base import BagClassifier, KernelParameters, expand, holds_bags
+
+_NONE = {"i": -1, "u": -1, "U": "none"}
+
+
+class MetricLearner(
+    KernelParameters,
+    TransformerMixin,
+    BagClassifier,
+    auto_wrap_output_keys=None,  # type: ignore[call-arg]  # frames hold matrices, not bags
+):
+    r"""Base of classifiers by the nearest centre in a space that is learned.
+
+    An instance :math:`x` is mapped to :math:`L^\top \phi(x)`, where the centre of label c is
+    :math:`L^\top z_c`. Its scores are, with ``rule="distance"`` and ``rule="similarity"``,
+
+    .. math:: s_c(x) = -\|L^\top (\phi(x) - z_c)\|^2 \quad\text{and}\quad
+              s_c(x) = (L^\top \phi(x))_c - \frac{\alpha}{\sqrt n} \|L^\top z_c\|^2
+
+    where n is the weight of the training instances with a label.
+    The decision function is by how much a label beats the next best, or the score ``reject``.
+    A subclass learns ``components_`` and ``mapped_centroids_``, one row for each of ``used_``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "rule": [StrOptions({"distance", "similarity"})],
+        "alpha": [Interval(Real, None, None, closed="neither")],
+        "reject": [Interval(Real, None, None, closed="neither"), None],
+    }
+
+    rule: str
+    alpha: float
+    reject: float | None
+
+    # ----------------------------------------------------------------------------- the metric
+
+    def transform(self, X: Any) -> Any:
+        """Map instances to the space in which the learned metric is Euclidean.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+
+        Returns
+        -------
+        mapped : Bags or ndarray
+            Bags of the same sizes, or a matrix if a matrix was given.
+        """
+        bags = self._validated(X)
+        if not holds_bags(X):
+            return self._map(bags.instances)
+        return bags.map_instances(self._map)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn the metric and map the instances.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels)
+            Labels, or an indicator matrix of label lists.
+        sample_weight : array-like of shape (n_bags,), optional
+            Weights of the bags.
+
+        Returns
+        -------
+        mapped : Bags or ndarray
+            As `transform`.
+        """
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def get_mahalanobis_matrix(self) -> Floats:
+        r"""Return :math:`M = L L^\top`, of the linear kernel only.
+
+        Returns
+        -------
+        matrix : ndarray of shape (n_features, n_features)
+            Positive semidefinite; the squared distance of x and y is
+            :math:`(x - y)^\top M (x - y)`.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "components_"):
+            msg = (
+                f"{type(self).__name__} with kernel={self.kernel!r} has no matrix between features:"
+                " use transform or metric()."
+            )
+            raise AttributeError(msg)
+        return np.asarray(self.components_.T @ self.components_)
+
+    def metric(self) -> Callable[[Any, Any], float]:
+        """Return the learned distance as a function of two instances.
+
+        Returns
+        -------
+        distance : callable
+            Takes two vectors. It stays as it is if the estimator is fitted anew.
+        """
+        check_is_fitted(self)
+        learned = self._map_with(dict(vars(self)))
+
+        def distance(x: Any, y: Any) -> float:
+            mapped = learned(np.stack([np.asarray(x, float), np.asarray(y, float)]))
+            return float(np.linalg.norm(mapped[0] - mapped[1]))
+
+        return distance
+
+    def _map(self, instances: Any) -> Floats:
+        return self._map_with(vars(self))(instances)
+
+    def _map_with(self, fitted: Mapping[str, Any]) -> Callable[[Any], Floats]:
+        known = fitted
+        if "components_" in fitted:
+            known = {**fitted, "coef_": fitted["components_"]}
+        offset = fitted["offset_"]
+        return lambda instances: np.asarray(expand(self, instances, known) - offset)
+
+    # ------------------------------------------------------------------------------ instances
+
+    def instance_predict(self, X: Any, none_label: Any = None) -> NDArray[Any]:
+        """Return the labels of instances, bag after bag.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        none_label : label, optional
+            What an instance gets that is none of these, because its best score is below
+            ``reject``. By default -1 if classes are integers and ``"none"`` if they are strings.
+            With label lists its row is 0.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_instances,) or (n_instances, n_labels)
+            Labels, or an indicator matrix with label lists.
+        """
+        bags = self._validated(X)
+        places = self._best_places(bags)
+        if self.multilabel_:
+            indicator = np.zeros((len(places), len(self.classes_)), np.int64)
+            named = np.flatnonzero(places >= 0)
+            indicator[named, places[named]] = 1
+            return indicator
+        if self.reject is None:
+            return np.asarray(self.classes_[places])
+        return self._with_none(places, none_label)
+
+    def _with_none(self, places: NDArray[Any], none_label: Any) -> NDArray[Any]:
+        classes = self.classes_
+        if none_label is None:
+            none_label = _NONE.get(classes.dtype.kind)
+            if none_label is None:
+                msg = f"instance_predict needs none_label for classes of type {classes.dtype}."
+                raise ValueError(msg)
+        if none_label in classes.tolist():
+            msg = (
+                f"none_label must not be one of the classes {classes.tolist()}. Got {none_label!r}."
+            )
+            raise ValueError(msg)
+        kinds = np.result_type(classes.dtype, np.asarray(none_label).dtype)
+        labels = classes.astype(kinds)[places]
+        labels[places < 0] = none_label
+        return np.asarray(labels)
+
+    def _best_places(self, bags: Bags) -> NDArray[np.intp]:
+        """Return the column of the best label of each instance, -1 if it is none of these."""
+
+        def best(chunk: Any) -> NDArray[np.intp]:
+            scores = self._scores(chunk.instances)
+            places = scores.argmax(axis=1)
+            columns = self.used_[places]
+            if self.reject is not None:
+                top = scores[np.arange(len(scores)), places]
+                columns = np.where(top < self.reject, -1, columns)
+            return np.asarray(columns, np.intp)
+
+        return np.asarray(BagSource(bags).concatenate(best))
+
+    # --------------------------------------------------------------------------------- scores
+
+    def _scores(self, instances: Any) -> Floats:
+        """Return the scores of instances for the labels that are used."""
+        mapped, centers = self._map(instances), self.mapped_centroids_
+        norms = np.einsum("ij,ij->i", centers, centers)
+        if self.rule == "similarity":
+            return np.asarray(mapped - self.alpha / np.sqrt(self.n_labelled_) * norms)
+        own = np.einsum("ij,ij->i", mapped, mapped)
+        return -np.maximum(own[:, None] - 2.0 * (mapped @ centers.T) + norms, 0.0)
+
+    def _leads(self, instances: Any) -> Floats:
+        """Return by how much each label beats the next best, or the score of rejection."""
+        scores = self._scores(instances)
+        rivals = np.full_like(scores, -np.inf)
+        if scores.shape[1] > 1:
+            rows, best = np.arange(len(scores)), scores.argmax(axis=1)
+            rivals[:] = scores[rows, best][:, None]
+            scores_without = scores.copy()
+            scores_without[rows, best] = -np.inf
+            rivals[rows, best] = scores_without.max(axis=1)
+        if self.reject is not None:
+            rivals = np.maximum(rivals, self.reject)
+        leads = np.where(np.isneginf(rivals), 1.0, scores - rivals)
+        out = np.repeat(leads.min(axis=1, keepdims=True), self._n_columns, axis=1)
+        out = np.minimum(out, -np.finfo(np.float64).tiny)  # labels without a centre never win
+        out[:, self.used_] = leads
+        return out
+
+    @property
+    def _n_columns(self) -> int:
+        return len(self.classes_)
+
+    def _instance_outputs(self, bags: Bags) -> Floats:
+        leads = BagSource(bags).concatenate(lambda chunk: self._leads(chunk.instances))
+        return self._joined(np.asarray(leads))
+
+    def _bag_outputs(self, bags: Bags) -> Floats:
+        def best(chunk: Any) -> Floats:
+            return np.asarray(segment_max(self._leads(chunk.instances), chunk.starts, chunk.stops))
+
+        return self._joined(np.asarray(BagSource(bags).concatenate(best)))
+
+    def _joined(self, leads: Floats) -> Floats:
+        """Return one column for two classes: positive if the second one is ahead."""
+        if self.multilabel_ or self._n_columns > 2:
+            return leads
+        return np.asarray(leads[:, 1:] - leads[:, :1]) / 2.0

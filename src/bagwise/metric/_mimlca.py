@@ -1,0 +1,237 @@
+"""MIMLCA: a metric, and the label of each instance, from bags with lists of labels."""
+
+from dataclasses import replace
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bagwise._arrays import Floats, Integers
+from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags, bag_digests, segment_rows
+from bagwise.base import Target, documented
+from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
+from bagwise.solvers import (
+    Basis,
+    Certificate,
+    FeaturePasses,
+    LabelAssignmentResult,
+    LabelLists,
+    solve_label_assignments,
+)
+
+
+@documented
+class MIMLCA(ClusterMetricLearner):
+    r"""Metric learning for cluster analysis from bags with lists of labels (MIMLCA).
+
+    Of a bag it is known which labels are in it, not which instance bears which. The method finds
+    both a metric and the label of each instance: under the metric, the instances of a label lie
+    close to their mean, and those of other labels elsewhere.
+
+    With the features :math:`X` of all instances, let :math:`u_j` be the rows of an orthonormal
+    basis :math:`U` of its columns. The labels solve
+
+    .. math:: \min_H \sum_j \sum_c w_j H_{jc} \|u_j - \bar u_c\|^2, \quad
+              \bar u_c = \frac{\sum_j w_j H_{jc} u_j}{\sum_j w_j H_{jc}}
+
+    where :math:`w_j` is the weight of the instance's bag and H assigns instances to labels of the
+    list of their bag: each label to one instance at most, each instance to one label at most, and
+    as many as possible. The metric is then :math:`M = L L^\top`,
+    :math:`L = (X^\top W X + \lambda I)^+ X^\top W J` over the instances with a label, where J has
+    the entry :math:`\sqrt{n / n_c}` if an instance bears label c, which :math:`n_c` of n do.
+
+    Parameters
+    ----------
+    solver : {"exact", "lloyd"}
+        ``"exact"``: bag after bag gets the labels that are best given all other bags.
+        ``"lloyd"``: the means of labels are fixed while all bags get new labels, as in Algorithm 1
+        of [1]_. That stops early, because an instance holds the mean of its label near itself.
+    n_components : int, optional
+        Use only so many directions of the features, those along which instances are longest; by
+        default all. Other kernels than the linear one need it, or ``ridge``.
+    ridge : float
+        :math:`\lambda`, in units of the mean eigenvalue of the Gram matrix of features.
+    center : bool
+        Whether to subtract the mean of the features.
+    rule : {"distance", "similarity"}
+        What scores a label: minus the squared distance from its mean, or the entry of the mapped
+        instance that belongs to it, less ``alpha`` :math:`/ \sqrt n` times the squared norm of the
+        mapped mean.
+    alpha : float
+        How much the norm of the mapped mean counts with ``rule="similarity"``.
+    reject : float, optional
+        An instance whose best score is below is none of these.
+    |kernel, gamma, degree, coef0, approx, rank|
+    n_init : int
+        Number of starts: the first from the means of bags, further ones random. The lowest
+        objective wins.
+    max_iter : int
+        Most sweeps over the bags for a start.
+    max_memory : int, str or None
+        Bytes, or a text such as ``"2GB"``, for what is kept of the instances. Coordinates that do
+        not fit in half of it are computed anew in each sweep.
+    random_state : int, RandomState or None
+        Seed of random starts and of random maps.
+
+    Attributes
+    ----------
+    assignments_ : ndarray of int of shape (n_instances,)
+        For each training instance the column of its label, -1 if it bears none.
+    components_ : ndarray of shape (n_used, n_features)
+        :math:`L^\top`; with the linear kernel only.
+    centroids_ : ndarray of shape (n_used, n_features)
+        The mean of the instances of each label; with the linear kernel only.
+    mapped_centroids_ : ndarray of shape (n_used, n_used)
+        The means after the map.
+    used_ : ndarray of int of shape (n_used,)
+        The columns of the labels that some instance bears. Others are never predicted.
+    n_labelled_ : float
+        The weight :math:`n` of the training instances with a label.
+    offset_ : ndarray of shape (n_used,)
+        What is subtracted from mapped instances; not 0 only with ``center``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        Instances or landmarks that the map is made of; with other kernels.
+    dual_coef_ : ndarray of shape (n_used, n_support)
+        Their coefficients in :math:`L`.
+    coef_ : ndarray of shape (n_used, rank)
+        The map of random Fourier features; only with these.
+    |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_|
+    |result_, n_iter_, n_features_in_, feature_names_in_|
+
+    See Also
+    --------
+    MLCA : The same metric for instances whose labels are known.
+
+    Notes
+    -----
+    Labels that no instance bears would have their mean at 0 in the printed method, and win there;
+    here they are left out. The kernel of the printed method, in all directions, makes every
+    assignment equally good; so does any data with as many features as instances.
+
+    References
+    ----------
+    .. [1] M. T. Law, Y. Yu, R. Urtasun, R. S. Zemel, E. P. Xing: Efficient multiple instance metric
+       learning using weakly supervised data. CVPR 2017.
+
+    Examples
+    --------
+    >>> from bagwise.datasets import make_weak_label_bags
+    >>> from bagwise.metric import MIMLCA
+    >>> data = make_weak_label_bags(300, n_labels=10, noisy=False, random_state=0)
+    >>> model = MIMLCA().fit(data.bags, data.y)
+    >>> named = model.assignments_ >= 0
+    >>> float((model.assignments_ == data.instance_y)[named].mean()) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "solver": [StrOptions({"exact", "lloyd"})],
+        **ClusterMetricLearner._parameter_constraints,
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+    _convergence_advice = "raise max_iter"
+
+    def __init__(
+        self,
+        *,
+        solver: str = "exact",
+        n_components: int | None = None,
+        ridge: float = 0.0,
+        center: bool = False,
+        rule: str = "distance",
+        alpha: float = 0.5,
+        reject: float | None = None,
+        kernel: Any = "linear",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        approx: str | None = None,
+        rank: int = 300,
+        n_init: int = 1,
+        max_iter: int = 100,
+        max_memory: int | str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.solver = solver
+        self.n_components = n_components
+        self.ridge = ridge
+        self.center = center
+        self.rule = rule
+        self.alpha = alpha
+        self.reject = reject
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.approx = approx
+        self.rank = rank
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.max_memory = max_memory
+        self.random_state = random_state
+
+    def _assign(
+        self,
+        bags: Bags,
+        target: Target,
+        passes: FeaturePasses,
+        basis: Basis,
+        rng: np.random.Generator,
+    ) -> tuple[Integers, Certificate]:
+        lists = listed(target)
+        if ((lists.sum(axis=1) > 1) | (bags.sizes > 1)).any():
+            self._warn_if_full(basis, bags.n_instances)
+        first = alike(bags, lists)
+        kept, place = np.unique(first, return_inverse=True)
+        if len(kept) < len(bags):  # bags that are alike are one bag of their weights
+            weight: Floats = np.bincount(place, passes.weight).astype(np.float64)
+            passes = FeaturePasses(self._source(passes.source.bags[kept]), weight, passes.features)
+        best = self._best_start(passes, basis, lists[kept], rng)
+        offsets = passes.source.bags.offsets
+        rows = segment_rows(offsets[:-1][place], offsets[1:][place])
+        return best.labels[rows], best.certificate
+
+    def _best_start(
+        self, passes: FeaturePasses, basis: Basis, lists: Floats, rng: np.random.Generator
+    ) -> LabelAssignmentResult:
+        rows = passes.whitened(basis, self._keep_bytes())
+        results = [
+            solve_label_assignments(
+                rows,
+                LabelLists.from_indicator(passes.source.bags.offsets, lists),
+                n_features=basis.n_components,
+                sample_weight=passes.weight,
+                start="means" if number == 0 else "random",
+                method=self.solver,  # type: ignore[arg-type]
+                max_iter=self.max_iter,
+                rng=rng,
+            )
+            for number in range(self.n_init)
+        ]
+        ends = np.array([result.objective for result in results])
+        best = results[int(ends.argmin())]
+        return replace(best, ends=ends) if self.n_init > 1 else best
+
+
+def alike(bags: Bags, lists: Floats) -> Integers:
+    """Return for each bag the first one with the same instances in the same order, and list."""
+    keys = bag_digests(bags)
+    first = np.arange(len(bags))
+    order = np.argsort(keys, kind="stable")
+    for here, after in pairwise(order.tolist()):
+        if keys[here] != keys[after] or not np.array_equal(lists[here], lists[after]):
+            continue
+        difference = bags[here] - bags[after]
+        if not abs(difference).max():
+            first[after] = first[here]
+    return first
+
+
+def listed(target: Target) -> Floats:
+    """Return 1 for each label that is on the list of a bag; one for each class of single labels."""
+    if target.codes is None:
+        return (target.signs > 0).astype(np.float64)
+    return np.eye(len(target.classes))[target.codes]

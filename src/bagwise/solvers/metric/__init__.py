@@ -1,0 +1,1 @@
+"""Metrics learned from bags with lists of labels."""
