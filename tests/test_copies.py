@@ -24,6 +24,7 @@ MANY = 16_000
 PARAMETERS = {
     "CPM3C": {"n_init": 1, "max_iter": 1, "random_state": 0},
     "M3IC": {"n_init": 1, "max_iter": 5, "random_state": 0},
+    "MIMLCA": {"n_components": 5},
     "RandomSetSVM": {"n_vectors": 2},
     "ReducedSetSVM": {"n_vectors": 2, "n_starts": 1, "refit": None},
     "RegSVM": {"max_iter": 3},

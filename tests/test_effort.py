@@ -107,6 +107,8 @@ def test_tol_of_k_means_is_that_of_its_steps():
 def test_rank_is_that_of_the_map(cls, rank):
     """The kernel of an approximation has this rank, on bags or on instances."""
     kernel = {"kernel": "rbf"} if cls.__name__ in ("M3IC", "MinimaxKernelSVM") else {}
+    if cls.__name__ in ("MIMLCA", "MLCA"):
+        kernel = {"kernel": "rbf", "ridge": 0.1}
     model, _ = observed(cls, approx="fourier", rank=rank, **kernel)
     widths = [value.shape[-1] for value in vars(model).values() if np.ndim(value) == 2]
     assert rank in widths or 2 * rank in widths
@@ -185,6 +187,7 @@ STARTS = {
     "BAMIC": lambda calls: len(calls[0].result.objectives),
     "CPM3C": lambda calls: sum(call.solver == "solve_mmc_by_cuts" for call in calls),
     "M3IC": lambda calls: max(len(call.arguments.get("starts", ())) for call in calls),
+    "MIMLCA": lambda calls: sum(call.solver == "solve_label_assignments" for call in calls),
     "PCSVM": lambda calls: alternations(calls) - 1,  # then one with constraints
     "SparseMI": lambda calls: sum(call.solver == "minimize_expansion" for call in calls),
 }
@@ -287,7 +290,7 @@ def test_cache_size_is_kept_and_used(cls):
 
 @having("max_memory")
 def test_max_memory_is_kept(cls, tmp_path):
-    if cls.__name__ == "M3IC":
+    if cls.__name__ in ("M3IC", "MIMLCA", "MLCA"):
         with pytest.raises(MemoryLimitError, match="max_memory"):
             observed(cls, bags=stored(tmp_path), max_memory=100)
         return

@@ -170,3 +170,16 @@ def test_bags_that_are_alike_are_one_bag_of_their_weight(data):
     once = MIMLCA().fit(data.bags, data.y, weight)
     assert twice.result_.objective == pytest.approx(once.result_.objective, rel=1e-9)
     np.testing.assert_array_equal(twice.assignments_[: data.bags.n_instances], once.assignments_)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_more_features_than_instances(center):
+    """The directions that no instance has do not matter."""
+    data = make_weak_label_bags(60, n_labels=5, n_features=8, noisy=False, random_state=0)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(200, 8)))[0].T
+    wide = data.bags.map_instances(lambda x: x @ turn)
+    plain = MIMLCA(center=center).fit(data.bags, data.y)
+    model = MIMLCA(center=center).fit(wide, data.y)
+    np.testing.assert_array_equal(model.assignments_, plain.assignments_)
+    np.testing.assert_allclose(model.components_, plain.components_ @ turn, atol=1e-8)
+    np.testing.assert_allclose(model.centroids_, plain.centroids_ @ turn, atol=1e-8)

@@ -21,7 +21,14 @@ from bagwise.base import (
     make_map,
 )
 from bagwise.metric._metric_learner import MetricLearner
-from bagwise.solvers import Basis, Certificate, FeaturePasses, learn_cluster_metric, whitening
+from bagwise.solvers import (
+    Basis,
+    Certificate,
+    FeaturePasses,
+    learn_cluster_metric,
+    row_space,
+    whitening,
+)
 
 _USUAL_MEMORY = 2e9  # bytes for coordinates that are kept, where no limit is set
 _FULL = 0.5  # share of the rank in the number of instances from which on all look alike
@@ -70,20 +77,27 @@ class ClusterMetricLearner(MetricLearner):
         mapped, passes = self._features(bags, bag_weight, rng)
         mean = passes.mean() if self.center else None
         if mean is not None:
-            plain = passes.features
-            passes = FeaturePasses(
-                passes.source, bag_weight, lambda x: plain(x) - mean.astype(plain(x[:1]).dtype)
-            )
-        basis = whitening(passes.gram(), n_components=self.n_components, ridge=self.ridge)
+            passes = passes.centred(mean)
+        width = passes.n_features
+        space = None
+        if passes.n_rows < width:  # then the rows span fewer directions than there are features
+            whole = passes.all_rows()
+            space = row_space(whole, np.repeat(bag_weight, bags.sizes))
+            passes = FeaturePasses(self._source(Bags(space.coordinates, bags.offsets)), bag_weight)
+        gram = passes.gram()
+        shift = self.ridge * float(np.trace(gram)) / width
+        basis = whitening(gram, n_components=self.n_components, shift=shift)
         labels, certificate = self._assign(bags, target, passes, basis, rng)
-        n_labels = len(target.classes)
-        metric = learn_cluster_metric(passes, labels, n_labels, basis)
-        offset = np.zeros(len(metric.used)) if mean is None else metric.components @ mean
-        learned = mapped.attributes(metric.components)
+        metric = learn_cluster_metric(passes, labels, len(target.classes), basis)
+        components, centroids = metric.components, metric.centroids
+        if space is not None:
+            components, centroids = (space.lift(part, whole) for part in (components, centroids))
+        offset = np.zeros(len(metric.used)) if mean is None else components @ mean
+        learned = mapped.attributes(components)
         if mapped.inner is None:
-            learned = {"components_": learned["coef_"], "centroids_": metric.centroids}
+            learned = {"components_": components, "centroids_": centroids}
             if mean is not None:
-                learned["centroids_"] = metric.centroids + mean
+                learned["centroids_"] = centroids + mean
         return {
             **learned,
             "mapped_centroids_": metric.mapped,

@@ -36,6 +36,7 @@ from bagwise.solvers.metric._label_assignments import (
     LabelLists,
     solve_label_assignments,
 )
+from bagwise.solvers.metric._row_space import RowSpace, row_space
 from bagwise.solvers.metric._whitening import Basis, whitening
 from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._dense_gram import DenseGram
@@ -118,6 +119,7 @@ __all__ = [
     "ReducedSetResult",
     "Result",
     "RowOperator",
+    "RowSpace",
     "SVMDualResult",
     "SelectedRows",
     "ShiftedRows",
@@ -140,6 +142,7 @@ __all__ = [
     "reduce_expansion",
     "remembered",
     "rescale_alpha",
+    "row_space",
     "scaled_keys",
     "search_bag_mmc",
     "solve_bag_mmc",

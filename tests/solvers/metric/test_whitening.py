@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from bagwise import Bags
 from bagwise.bags import BagSource
-from bagwise.solvers import FeaturePasses, learn_cluster_metric, whitening
+from bagwise.solvers import FeaturePasses, learn_cluster_metric, row_space, whitening
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def test_the_longest_directions_are_kept(rows):
 
 @pytest.mark.parametrize("n_components", [None, 7])
 def test_a_ridge_shortens(rows, n_components):
-    U = whitening(rows.T @ rows, n_components=n_components, ridge=0.3).whiten(rows)
     shift = 0.3 * (rows**2).sum() / 7
+    U = whitening(rows.T @ rows, n_components=n_components, shift=shift).whiten(rows)
     expected = rows @ np.linalg.solve(rows.T @ rows + shift * np.eye(7), rows.T)
     np.testing.assert_allclose(U @ U.T, expected, atol=1e-12)
 
@@ -80,7 +80,7 @@ def test_metric_is_least_squares(rows, few, ridge):
     bags = Bags(rows, np.arange(0, 41, 2))
     weight = np.linspace(0.5, 2.0, 20)
     passes = FeaturePasses(BagSource(bags), weight)
-    basis = whitening(passes.gram(), ridge=ridge)
+    basis = whitening(passes.gram(), shift=100.0 * ridge)
     metric = learn_cluster_metric(passes, labels, 4, basis)
     np.testing.assert_array_equal(metric.used, [0, 1, 2])
     w = np.repeat(weight, 2)
@@ -104,3 +104,15 @@ def test_metric_of_fewer_rows_than_features_is_the_shortest():
     metric = learn_cluster_metric(passes, labels, 2, whitening(passes.gram()))
     J = np.eye(2)[labels[:4]] * np.sqrt(2.0)
     np.testing.assert_allclose(metric.components, (np.linalg.pinv(X[:4]) @ J).T, atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_few_rows_of_many_features(sparse):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(6, 20))
+    X[5] = X[0] - X[1]
+    rows = sp.csr_array(X) if sparse else X
+    space = row_space(rows, rng.random(6) + 0.5)
+    basis = space.lift(np.eye(5), rows)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(space.coordinates @ basis, X, atol=1e-10)

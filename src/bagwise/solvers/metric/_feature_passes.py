@@ -46,6 +46,26 @@ class FeaturePasses:
         """Number of rows."""
         return self.source.bags.n_instances
 
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.features(self.source.bags[:1].instances).shape[1])
+
+    def centred(self, mean: Floats) -> "FeaturePasses":
+        """Return passes over the features less their mean."""
+        plain = self.features
+
+        def features(rows: Any) -> NDArray[Any]:
+            x = plain(rows)
+            return np.asarray(x - mean.astype(x.dtype))
+
+        return FeaturePasses(self.source, self.weight, features)
+
+    def all_rows(self) -> Any:
+        """Return the features of all rows at once; rows that are features stay as they are."""
+        rows = self.source.bags.instances
+        return rows if self.features is dense else self.features(rows)
+
     def mean(self) -> Floats:
         """Return the weighted mean of the features."""
 

@@ -63,7 +63,7 @@ class Basis:
         return np.asarray(trsm(1.0, self.factor, x.T, trans_a=1)).T
 
 
-def whitening(gram: NDArray[Any], *, n_components: int | None = None, ridge: float = 0.0) -> Basis:
+def whitening(gram: NDArray[Any], *, n_components: int | None = None, shift: float = 0.0) -> Basis:
     r"""Return coordinates in which rows with this Gram matrix of features are orthonormal.
 
     Parameters
@@ -73,13 +73,12 @@ def whitening(gram: NDArray[Any], *, n_components: int | None = None, ridge: flo
     n_components : int, optional
         How many directions are kept, those along which the rows are longest; by default all
         along which they are not 0 but for rounding.
-    ridge : float
-        The shift :math:`\lambda` of the eigenvalues, in units of their mean. Directions along
-        which rows are short then count less.
+    shift : float
+        What is added to the eigenvalues, :math:`\lambda`. Directions along which rows are short
+        then count less.
     """
     precision = gram.dtype
     gram = gram.astype(np.float64, copy=False)
-    shift = ridge * float(np.trace(gram)) / len(gram)
     if n_components is None or n_components >= len(gram):
         factor = _triangle(gram + shift * np.eye(len(gram)) if shift else gram, precision)
         if factor is not None:
