@@ -15,7 +15,19 @@ ROOT = Path(bagwise.__file__).parent
 
 #: From the top: a subpackage may import from earlier groups, not from its own group or later ones.
 LAYERS = [
-    {"_version", "exceptions", "_compat", "_files", "_jit", "_threads", "_arrays", "_warnings"},
+    {
+        *(
+            "_version",
+            "exceptions",
+            "_compat",
+            "_files",
+            "_jit",
+            "_threads",
+            "_arrays",
+            "_warnings",
+        ),
+        "_progress",
+    },
     {"bags"},
     {"kernels"},
     {"solvers"},

@@ -357,6 +357,12 @@ _SEARCHES = {
     "refit: one": ("bool or callable", "Whether to fit the best estimator on all bags in the end."),
     "cv": ("int, splitter or iterable", "How to split; an integer means so many stratified folds."),
     "verbose": ("int", "How much to print."),
+    "verbose: fit": (
+        "int",
+        "0 is silent. 1 shows where the fit is, on the standard error stream: a line that changes "
+        "on a terminal and in a notebook, elsewhere one every five seconds. 2: a line for each "
+        "step.",
+    ),
     "pre_dispatch": ("int or str", "How many fits are prepared ahead."),
     "error_score": ('"raise" or float', "The score where a fit fails."),
     "return_train_score": ("bool", "Whether to score the training bags as well."),

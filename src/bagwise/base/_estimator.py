@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import shown
 from bagwise.bags import Bags, in_parts, segment_argmax
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._fitting import all_or_nothing, forget_fit, remember_bags
@@ -50,7 +51,8 @@ class BagEstimator(BaseEstimator):
             forget_fit(self)
             bags = validate_bags(self, X, reset=True)
             task, known = self._encode(bags, y, sample_weight)
-            learned = {**known, **self._learn(*task)}
+            with shown(type(self).__name__, getattr(self, "verbose", 0)):
+                learned = {**known, **self._learn(*task)}
             remember_bags(self, bags)
             ended = learned.get("result_", Certificate.nothing())
             learned["result_"] = replace(ended, solve_time=perf_counter() - started)

@@ -24,7 +24,7 @@ from bagwise.base._cache import Cache, Same, digest
 
 #: Parameters of estimators that neither a kernel matrix nor the rows of a problem depend on.
 SOLVER_PARAMETERS = frozenset(
-    {"C", "class_weight", "cache_size", "tol", "max_iter", "n_jobs", "n_init"}
+    {"C", "class_weight", "cache_size", "tol", "max_iter", "n_jobs", "n_init", "verbose"}
 )
 _SOLUTION_SHARE = 0.1  # of the memory, for solutions
 

@@ -81,13 +81,21 @@ class Output:
 
     @contextmanager
     def busy(self, doing: str) -> Iterator[None]:
-        """Show that something is going on that cannot be counted, and for how long."""
+        """Show that something is going on that cannot be counted, for how long, and its reports."""
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        text = TextColumn("{task.description} ...", markup=False)
+        from bagwise._progress import Report, Trail, listening
+
+        text, trail = TextColumn("{task.description} ...", markup=False), Trail()
         with self._live(SpinnerColumn(), text, TimeElapsedColumn()) as live:
-            live.add_task(doing, total=None)
-            yield
+            task = live.add_task(doing, total=None)
+
+            def show(step: Report) -> None:
+                trail.add(step)
+                live.update(task, description=f"{doing}: {trail}")
+
+            with listening(show):
+                yield
 
     @contextmanager
     def counting(self, doing: str, total: int | None) -> Iterator[Callable[[int], None]]:

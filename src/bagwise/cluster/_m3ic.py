@@ -101,6 +101,7 @@ class M3IC(KernelParameters, BagClusterer):
     n_jobs : int or None
         Threads; None means all that are there (or ``BAGWISE_NUM_THREADS``). Their number does not
         change the result.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -172,6 +173,7 @@ class M3IC(KernelParameters, BagClusterer):
         "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -194,6 +196,7 @@ class M3IC(KernelParameters, BagClusterer):
         max_memory: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.C = C
@@ -212,6 +215,7 @@ class M3IC(KernelParameters, BagClusterer):
         self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # -------------------------------------------------------------------------------- learning
 

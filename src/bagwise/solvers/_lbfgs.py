@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, checked_array
 from bagwise.solvers._result import Result, Status
@@ -184,6 +185,7 @@ class _Descent:
         old, (self.X, self.values, self.gradients) = (self.X, self.gradients), new
         self.pairs.add(self.X - old[0], self.gradients - old[1])
         self.history.append(self.values)
+        report("step", len(self.history) - 1, objective=self.values.min())
         arrived = self.rule.is_met(self.history, self.gradients)
         self.end(~found, Status.STALLED)
         self.end(arrived[found], Status.CONVERGED)

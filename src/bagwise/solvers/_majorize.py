@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from bagwise._progress import report
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Certificate, Status
@@ -109,6 +110,7 @@ def majorize_minimize(
                 status = Status.CONVERGED
         follows = change > accuracy  # there is progress that a loose round does not hide
         accuracy = max(min(looseness, 0.5 * change), exact) if follows else exact
+        report("round", n_iter, objective=value)
         stop = on_step is not None and on_step(Step(n_iter, value, decrease))
         if stop or status is not Status.MAX_ITER:
             break

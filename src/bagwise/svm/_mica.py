@@ -78,7 +78,7 @@ class MICA(MaxRuleMachine):
     |max_iter: rounds|
     random_state : int, RandomState or None
         Of random starts, all but the first two; without them nothing is random.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -141,6 +141,7 @@ class MICA(MaxRuleMachine):
             if name not in ("approx", "rank")
         },
         "n_init": N_INIT_CONSTRAINT,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -159,6 +160,7 @@ class MICA(MaxRuleMachine):
         max_iter: int = 80,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -173,6 +175,7 @@ class MICA(MaxRuleMachine):
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -59,7 +59,8 @@ class MissSVM(MaxRuleMachine):
         Here the first start has the means of bags; random ones have labels and best instances drawn
         at random.
     |class_weight|
-    |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
+    |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -108,6 +109,7 @@ class MissSVM(MaxRuleMachine):
         "unlabelled_cost": [StrOptions({"balanced"}), Interval(Real, 0, None, closed="left")],
         "bag_cost": [StrOptions({"balanced"}), Interval(Real, 0, None, closed="neither")],
         "n_init": N_INIT_CONSTRAINT,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -130,6 +132,7 @@ class MissSVM(MaxRuleMachine):
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -150,6 +153,7 @@ class MissSVM(MaxRuleMachine):
         self.unlabelled_cost = unlabelled_cost
         self.bag_cost = bag_cost
         self.n_init = n_init
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -49,7 +49,7 @@ class MISVM(MaxRuleMachine):
     |n_init|
         Here the first start has the means of bags; random ones have instances drawn at random.
     |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
-    |random_state: starts and maps, n_jobs|
+    |random_state: starts and maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -97,6 +97,7 @@ class MISVM(MaxRuleMachine):
         **MaxRuleMachine._parameter_constraints,
         "negative_slack": [StrOptions({"instance", "bag"})],
         "n_init": N_INIT_CONSTRAINT,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -118,6 +119,7 @@ class MISVM(MaxRuleMachine):
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -137,6 +139,7 @@ class MISVM(MaxRuleMachine):
         self.pos_label = pos_label
         self.negative_slack = negative_slack
         self.n_init = n_init
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

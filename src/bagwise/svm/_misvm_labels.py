@@ -43,7 +43,7 @@ class miSVM(MaxRuleMachine):
         Here the first start has the labels of the bags; in random ones a random half of the
         instances of each positive bag are positive.
     |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
-    |random_state: starts and maps, n_jobs|
+    |random_state: starts and maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -89,6 +89,7 @@ class miSVM(MaxRuleMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
         "n_init": N_INIT_CONSTRAINT,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -109,6 +110,7 @@ class miSVM(MaxRuleMachine):
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -127,6 +129,7 @@ class miSVM(MaxRuleMachine):
         )
         self.pos_label = pos_label
         self.n_init = n_init
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

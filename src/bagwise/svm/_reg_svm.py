@@ -81,7 +81,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
     max_iter : int
         Most rounds: from each start, and in each convex problem, to which rows are added as they
         are found to matter.
-    |random_state: starts and maps, n_jobs|
+    |random_state: starts and maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -133,6 +133,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         **AsymmetricClassifier._parameter_constraints,
         "consistency": [Interval(Real, 0, None, closed="left")],
         "n_init": N_INIT_CONSTRAINT,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -155,6 +156,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         max_iter: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -175,6 +177,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         self.consistency = consistency
         self.normalization = normalization
         self.n_init = n_init
+        self.verbose = verbose
 
     # -------------------------------------------------------------------------------- learning
 

@@ -1,6 +1,6 @@
 """Single-instance learning: every instance takes the label of its bag."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class SIL(MaxRuleMachine):
     Parameters
     ----------
     |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size: passes|
-    |tol: by passes, max_iter, random_state: maps, n_jobs|
+    |tol: by passes, max_iter, random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -66,6 +66,11 @@ class SIL(MaxRuleMachine):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MaxRuleMachine._parameter_constraints,
+        "verbose": ["verbose"],
+    }
+
     def __init__(
         self,
         C: float = 1.0,
@@ -83,6 +88,7 @@ class SIL(MaxRuleMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -100,6 +106,7 @@ class SIL(MaxRuleMachine):
             n_jobs=n_jobs,
         )
         self.pos_label = pos_label
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -59,7 +59,7 @@ class SparseMI(MultiStartMachine):
     |class_weight, max_memory: kernel|
         It is needed twice in each iteration.
     |random_state: starts|
-    |n_jobs: classes|
+    |n_jobs: classes, verbose: fit|
 
     Attributes
     ----------
@@ -116,6 +116,7 @@ class SparseMI(MultiStartMachine):
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "optimizer": [StrOptions({"lbfgs", "gradient"})],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -136,6 +137,7 @@ class SparseMI(MultiStartMachine):
         max_memory: Any = "1GB",
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_vectors = n_vectors
         self.C = C
@@ -152,6 +154,7 @@ class SparseMI(MultiStartMachine):
         self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _n_starts(self) -> int:
         if self.n_init == "auto":

@@ -56,7 +56,8 @@ class STMIL(AsymmetricClassifier, KernelMachine):
         Here the first start is `SMIL`; random ones have labels drawn at random.
     |class_weight|
         An error on the bag counts as much when the threshold is chosen.
-    |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps, n_jobs|
+    |pos_label, cache_size, tol: rounds, max_iter: rounds, random_state: starts and maps|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -106,6 +107,7 @@ class STMIL(AsymmetricClassifier, KernelMachine):
         **KernelMachine._parameter_constraints,
         **AsymmetricClassifier._parameter_constraints,
         "n_init": N_INIT_CONSTRAINT,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -126,6 +128,7 @@ class STMIL(AsymmetricClassifier, KernelMachine):
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -144,6 +147,7 @@ class STMIL(AsymmetricClassifier, KernelMachine):
         )
         self.pos_label = pos_label
         self.n_init = n_init
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import ordered_map, single_blas_thread
 from bagwise.bags import BagSource, Chunk, instance_bytes
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, check_tol
@@ -407,6 +408,8 @@ def _run_together(source: BagSource, searches: list[_Search], n_threads: int | N
         with closing(ordered_map(_Search.solve, active, n_threads=n_threads)) as solved:
             for _ in solved:
                 pass
+        n_rounds = max(len(search.history) for search in searches)
+        report("round", n_rounds, objective=min(search.best.objective for search in searches))
 
 
 def _scan(

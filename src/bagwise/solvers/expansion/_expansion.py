@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.kernels import InstanceKernel, self_gradient
 from bagwise.solvers._checks import check_at_least, check_limits, check_positive, checked_array
@@ -318,6 +319,7 @@ def _descend(objective: _Objective, X: Array, rule: StoppingRule, max_iter: int)
         X, gradient = X - step * gradient, objective.gradients(only)
         step *= 2.0 if step == first else 1.0
         history.append(value)
+        report("step", len(history) - 1, objective=value[0])
         if rule.is_met(history, gradient):
             status = Status.CONVERGED
     return Result(

@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from bagwise._arrays import Floats
+from bagwise._progress import report
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import (
     check_at_least,
@@ -134,6 +135,8 @@ def minimize_by_cuts(
             bound, multiplier = point.bound, point.multiplier
         history.append(objective)
         gaps.append(objective - bound)
+        relative = gaps[-1] / objective if objective > 0.0 else 0.0
+        report("cut", n_iter, objective=objective, gap=relative, goal=tol)
         if gaps[-1] <= max(tol * objective, C * eps):
             status = Status.CONVERGED
             break

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import not_finite
 from bagwise.solvers._result import Status
@@ -361,6 +362,9 @@ class DualSearch(ABC):
         dual = self.point.dual
         self.history.append(-dual)
         self.gaps.append(self.point.primal(self.point.intercept()) - dual)
+        objective = dual + self.gaps[-1]
+        relative = self.gaps[-1] / objective if objective > 0.0 else 0.0
+        report("step", self.n_iter, objective=objective, gap=relative)
 
     def is_hopeless(self, dual: float, n_iter: int) -> bool:
         """Tell whether all steps that are left would not close the gap, or a tenth of it.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bagwise._arrays import Floats
+from bagwise._progress import report
 from bagwise.solvers.operators._pass_rows import PassRows
 
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
@@ -72,6 +73,7 @@ class Bounds:
             self.primal, self.w, self.b, self.z = value, w, b, z
         self.history.append(self.primal)
         self.gaps.append(self.primal - self.lower)
+        report("pass", self.n_passes, objective=self.primal, gap=self.gap, goal=self.tol)
 
     def offer_dual(self, alpha: Floats, v: Floats) -> None:
         """Keep feasible multipliers, with ``v`` the sum of rows that they make, if the best."""

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
+from bagwise._progress import report
 from bagwise.bags import Bags, segment_sum
 from bagwise.base import BagClassifier, KernelParameters, Target, gamma_attribute
 from bagwise.kernels import FORMULAS
@@ -59,7 +60,9 @@ class MultiStartMachine(ExpansionMachine):
         kernel = self._resolve_kernel(bags, bag_weight)
         best: ExpansionResult | None = None
         source: KernelMeans | None = None
-        for seed in self._seeds():
+        seeds = self._seeds()
+        for number, seed in enumerate(seeds, 1):
+            report("start", number, total=len(seeds))
             start = self._start(bags, seed)
             if source is None:
                 source = KernelMeans(bags, kernel, len(start), max_memory=self.max_memory)

@@ -14,6 +14,7 @@ import numpy as np
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
+from bagwise._progress import report
 from bagwise.bags import segment_max
 from bagwise.solvers import Majorizable, MajorizeResult, majorize_minimize
 from bagwise.svm.machinery._sides import Sides
@@ -125,6 +126,7 @@ def best_of_starts(
     near: Point | None = None
     for number, surrogate in enumerate(_starts(problem, n_init, rng)):
         way = _Way(problem, number, met)
+        report("start", number + 1, total=_N_FIXED if n_init == "auto" else n_init)
         if not way.meets(surrogate):
             x = problem.begin(surrogate, near)
             near = x if near is None else near

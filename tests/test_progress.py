@@ -1,0 +1,174 @@
+"""What long work says about itself, and how it is shown."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+
+from bagwise import Bags, all_estimators
+from bagwise._progress import ProgressLine, Report, Trail, listening, report, shown
+from bagwise.testing import make_toy_bags
+
+TALKATIVE = {name: cls for name, cls in all_estimators() if "verbose" in cls().get_params()}
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_nobody_listens_by_default():
+    report("pass", 1, objective=1.0)
+
+
+def test_the_innermost_listener_hears():
+    outer, inner = [], []
+    with listening(outer.append):
+        report("start", 1)
+        with listening(inner.append):
+            report("pass", 2, total=3, objective=4.0, gap=0.5, goal=0.1)
+        report("start", 2)
+    report("start", 3)
+    assert [step.number for step in outer] == [1, 2]
+    assert inner == [Report("pass", 2, 3, 4.0, 0.5, 0.1)]
+
+
+def test_listeners_leave_with_errors():
+    heard = []
+    with pytest.raises(KeyError), listening(heard.append):
+        raise KeyError
+    report("pass", 1)
+    assert not heard
+
+
+def test_a_trail_says_where_the_work_is():
+    trail = Trail()
+    trail.add(Report("start", 1, 2))
+    trail.add(Report("round", 3, objective=12.5))
+    trail.add(Report("pass", 7, objective=12.25, gap=0.015))
+    trail.add(Report("step", 90, objective=1.0, gap=0.5))  # of a part
+    assert str(trail) == "start 1 of 2, round 3, pass 7, step 90, objective 12.5, gap 1.5e-02"
+    trail.add(Report("start", 2, 2))
+    assert str(trail) == "start 2 of 2"
+
+
+def test_the_share_goes_from_the_first_gap_to_the_goal():
+    trail = Trail()
+    assert np.isnan(trail.share)
+    for gap, expected in [(1.0, 0.0), (0.1, 0.5), (0.01, 1.0), (0.001, 1.0), (2.0, 0.0)]:
+        trail.add(Report("pass", 1, gap=gap, goal=0.01))
+        assert trail.share == pytest.approx(expected)
+    trail.add(Report("round", 2))
+    assert np.isnan(trail.share)
+
+
+def test_the_next_problem_begins_with_its_own_gap():
+    trail = Trail()
+    for number, gap in [(1, 1.0), (5, 0.01), (1, 0.1)]:
+        trail.add(Report("pass", number, gap=gap, goal=0.01))
+    assert trail.share == 0.0
+
+
+def test_a_terminal_has_one_line_that_changes():
+    stream, clock = Terminal(), Clock()
+    line = ProgressLine("SIL", stream=stream, clock=clock)
+    for number in range(1, 101):
+        clock.now = number / 64
+        line(Report("pass", number, objective=1.0, gap=0.1, goal=0.01))
+    line.close()
+    written = stream.getvalue()
+    assert written.count("\r") == 100 // 7 + 1  # after a tenth of a second each, and the last
+    assert written.endswith("pass 100, objective 1, gap 1.0e-01, 1.6 s\n")
+    assert "[....................] SIL: " in written
+    assert written.count("\n") == 1
+
+
+def test_a_shorter_line_covers_a_longer_one():
+    stream, clock = Terminal(), Clock()
+    line = ProgressLine("SIL", stream=stream, clock=clock)
+    for number in (10_000, 1):
+        clock.now += 1
+        line(Report("step", number))
+    _, first, second = stream.getvalue().split("\r")
+    assert len(first) == len(second)
+
+
+@pytest.mark.parametrize(("verbose", "n_lines"), [(1, 3), (2, 100)])
+def test_files_get_lines(verbose, n_lines):
+    stream, clock = io.StringIO(), Clock()
+    line = ProgressLine("SIL", verbose, stream=stream, clock=clock)
+    for number in range(100):
+        clock.now += 0.125
+        line(Report("pass", number))
+    line.close()
+    assert stream.getvalue().count("\n") == n_lines
+    assert "\r" not in stream.getvalue()
+
+
+def test_what_reports_nothing_writes_nothing(capsys):
+    with shown("SIL", 1):
+        pass
+    with shown("SIL", 0):
+        report("pass", 1)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_who_talks():
+    assert set(TALKATIVE) == {
+        "MICA", "MISVM", "M3IC", "MissSVM", "RegSVM", "SIL", "STMIL", "SparseMI", "miSVM",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TALKATIVE)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_talk_if_asked_and_learn_the_same(name, capsys):
+    bags, y = make_toy_bags(24, kind="close", random_state=3)
+    cls = TALKATIVE[name]
+    given = {"random_state": 0} if "random_state" in cls().get_params() else {}
+    silent = cls(**given).fit(bags, y)
+    assert capsys.readouterr() == ("", "")
+    loud = cls(**given, verbose=2).fit(bags, y)
+    out, err = capsys.readouterr()
+    assert not out
+    assert re.search(rf"^{name}: .*(start|round|pass|step) \d+.*objective -?[\d.]+", err, re.M)
+    np.testing.assert_array_equal(silent.predict(bags), loud.predict(bags))
+
+
+def test_passes_tell_their_gap(capsys, monkeypatch):
+    monkeypatch.setattr("bagwise.svm.machinery._kernel_machine.MANY_VALUES", 10)
+    bags, y = make_toy_bags(24, kind="close", random_state=3)
+    model = TALKATIVE["SIL"](C=1.0, kernel="linear", verbose=2).fit(Bags.from_list(bags), y)
+    lines = capsys.readouterr().err.splitlines()
+    found = [re.search(r"pass (\d+),.* objective (\S+), gap (\S+), ", line) for line in lines]
+    numbers = [int(match[1]) for match in found]
+    assert numbers == sorted(numbers)
+    assert float(found[-1][2]) == pytest.approx(model.result_.objective, rel=1e-5)
+
+
+def test_bad_verbose_is_refused():
+    with pytest.raises(ValueError, match="'verbose' parameter of SIL"):
+        TALKATIVE["SIL"](verbose="loud").fit([[[0.0]], [[1.0]]], [0, 1])
+
+
+def test_the_command_line_shows_reports_on_a_terminal():
+    from rich.console import Console
+
+    from bagwise.cli._output import Output
+
+    screen = io.StringIO()
+    output = Output()
+    vars(output)["progress"] = Console(file=screen, force_terminal=True, width=110)
+    with output.busy("Fitting SIL"):
+        report("pass", 7, objective=2.5, gap=0.01)
+    assert "Fitting SIL: pass 7, objective 2.5, gap 1.0e-02 ..." in screen.getvalue()
