@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 
 from bagwise.datasets import fetch
+from bagwise.exceptions import ConstantModelWarning
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import MISVM, PCSVM
 
@@ -31,6 +32,7 @@ def seconds(model, bags, y):
 
 def main(datasets):
     warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.simplefilter("ignore", ConstantModelWarning)
     print(f"{'data':>9} {'C':>4} spread penalty  rounds   MISVM   PCSVM  ratio")
     for name in datasets:
         data = fetch(name)

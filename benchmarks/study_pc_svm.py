@@ -32,6 +32,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler
 
 from bagwise.datasets import fetch
+from bagwise.exceptions import ConstantModelWarning
 from bagwise.kernels import resolve_gamma
 from bagwise.model_selection import BagGridSearchCV
 from bagwise.preprocessing import InstanceTransformer
@@ -150,6 +151,7 @@ def main():
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.simplefilter("ignore", ConstantModelWarning)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     done = read_results(options.results)
     print("| set (repeats) | method | accuracy | - MI-SVM | FPR | - MI-SVM | constrained | paper |")
