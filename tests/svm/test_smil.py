@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 
 from bagwise import Bags
-from bagwise.solvers import solve_qp
+from bagwise.solvers import remembered, solve_qp
 from bagwise.svm import SBMIL, SIL, SMIL, STMIL
 from bagwise.svm._sbmil import best_share
 from bagwise.svm.machinery._sides import Sides
@@ -379,3 +379,19 @@ def test_bad_parameters_are_refused(model, name):
     bags, y = toy(10)
     with pytest.raises(ValueError, match=rf"'{name}' parameter of {type(model).__name__}"):
         model.fit(bags, y)
+
+
+def test_the_second_stage_of_sbmil_uses_what_the_first_has_computed(monkeypatch):
+    monkeypatch.setattr("bagwise.svm.machinery._representation._FORMED", 0)
+    rng = np.random.default_rng(0)
+    bags, y = [rng.normal(size=(4, 2)) + i % 2 for i in range(20)], np.arange(20) % 2
+    made = []
+    monkeypatch.setattr(
+        "bagwise.svm.machinery._trainer.remembered",
+        lambda rows, max_bytes: made.append(rows) or remembered(rows, max_bytes),
+    )
+    model = SBMIL(gamma=0.5).fit(bags, y)
+    assert len(made) == 1
+    monkeypatch.undo()
+    expected = SBMIL(gamma=0.5).fit(bags, y).decision_function(bags)
+    np.testing.assert_allclose(model.decision_function(bags), expected, atol=1e-5)

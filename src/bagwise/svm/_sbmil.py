@@ -172,7 +172,8 @@ def _solve(trainer: Trainer, sides: Sides, C: float, eta: float, weight: Floats)
     cost = np.empty(trainer.n_instances)
     cost[sides.negatives] = C * weight[sides.negative_bags]
     cost[sides.unlabelled] = C * weight[sides.unlabelled_bags]
-    solution = trainer.solve(HingeProblem(np.arange(trainer.n_instances), sign, cost))
+    rows = HingeProblem(np.arange(trainer.n_instances), sign, cost)
+    solution = trainer.solve(rows, sparse)  # which has computed most of the inner products
     first, second = sparse.certificate, solution.certificate
     certificate = replace(
         second, n_iter=first.n_iter + second.n_iter, solve_time=first.solve_time + second.solve_time
