@@ -6,6 +6,7 @@ observation does not tell, a table says which one does, or why there is none.
 
 import warnings
 from dataclasses import replace
+from inspect import isfunction
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import bagwise.cluster._starts as cluster_starts
 from bagwise import Bags, all_estimators
 from bagwise.bags import StoreWriter
-from bagwise.cluster import CPM3C, BagKMeans
+from bagwise.cluster import CPM3C, M3IC, BagKMeans
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import CachedRows, Status
 from bagwise.svm import SparseMI
@@ -44,6 +45,12 @@ def having(parameter):
     return pytest.mark.parametrize("cls", classes, ids=lambda cls: cls.__name__)
 
 
+def settings_with(parameter):
+    """Like `having`, with other paths through the code beside the defaults."""
+    models = [m for m in (*DEFAULTS, *VARIANTS) if parameter in m.get_params(deep=False)]
+    return pytest.mark.parametrize("model", models, ids=str)
+
+
 def observed(cls, bags=BAGS, change=None, **params):
     """Fit and return the model with the calls of solvers."""
     model = cls() if isinstance(cls, type) else clone(cls)
@@ -69,6 +76,8 @@ def test_no_parameter_is_forgotten():
 OTHER_TOLERANCES = {
     ("ReducedSetSVM", "solve_svm_dual"): "the machine is exact, its approximation is not",
     ("ReducedSetSVM", "minimize_squared_hinge"): "likewise",
+    ("SparseMI", "solve_k_means"): "clusters are where it starts",
+    ("M3IC", "solve_bag_mmc_by_cuts"): "the convex problems have an accuracy of their own",
 }
 
 
@@ -76,17 +85,18 @@ OTHER_TOLERANCES = {
 SLACK = {"M3IC": 1e-3}  # the accuracy of its convex problems, which tol does not change
 
 
-@having("tol")
-def test_tol_reaches_every_solver(cls):
+@settings_with("tol")
+def test_tol_reaches_every_solver(model):
+    name = type(model).__name__
     for tol in (1e-2, 1e-8, 1e-11):
-        _, calls = observed(cls, tol=tol)
+        _, calls = observed(model, tol=tol)
         used = [
             call.arguments["tol"]
             for call in calls
-            if "tol" in call.arguments and (cls.__name__, call.solver) not in OTHER_TOLERANCES
+            if "tol" in call.arguments and (name, call.solver) not in OTHER_TOLERANCES
         ]
         assert max(used, default=0.0) <= tol
-        if cls.__name__ != "BagKMeans":  # scikit-learn's loop
+        if name != "BagKMeans":  # scikit-learn's loop
             assert tol in used
 
 
@@ -122,13 +132,14 @@ PROBLEMS = {"SBMIL": 2, "CPM3C": 2, "PCSVM": 2}
 NAMES = {"max_iter": ("max_iter", "max_rounds")}
 
 
-@having("max_iter")
-def test_no_more_iterations_than_max_iter(cls):
+@settings_with("max_iter")
+def test_no_more_iterations_than_max_iter(model):
+    name = type(model).__name__
     for max_iter in (1, 2, 3, 7):
-        model, calls = observed(cls, max_iter=max_iter)
-        assert model.result_.n_iter <= max_iter * PROBLEMS.get(cls.__name__, 1)
-        budgets = [call.arguments.get(name) for call in calls for name in NAMES["max_iter"]]
-        assert max_iter in budgets or cls.__name__ == "BagKMeans"
+        fitted, calls = observed(model, max_iter=max_iter)
+        assert fitted.result_.n_iter <= max_iter * PROBLEMS.get(name, 1)
+        budgets = [call.arguments.get(budget) for call in calls for budget in NAMES["max_iter"]]
+        assert max_iter in budgets or name == "BagKMeans"
 
 
 @having("max_iter")
@@ -157,22 +168,33 @@ def test_iterations_of_all_problems_count(cls):
         assert model.result_.n_iter == sum(done)
 
 
-ITERATING = [
-    model for model in (*DEFAULTS, *VARIANTS) if "max_iter" in model.get_params(deep=False)
-]
-
-
-@pytest.mark.parametrize("estimator", ITERATING, ids=str)
-def test_a_fit_has_not_converged_if_a_problem_inside_has_not(estimator):
+@settings_with("max_iter")
+def test_a_fit_has_not_converged_if_a_problem_inside_has_not(model):
     def stalled(solver, result):
         if solver == "majorize_minimize" or not hasattr(result, "status"):
             return result
         return replace(result, status=Status.STALLED)
 
-    model, calls = observed(estimator, change=stalled)
-    if not isinstance(estimator, BagKMeans):  # scikit-learn's loop
+    fitted, calls = observed(model, change=stalled)
+    if not isinstance(model, BagKMeans):  # scikit-learn's loop
         assert calls
-        assert not model.result_.converged
+        assert not fitted.result_.converged
+
+
+def way(call):
+    """Return the solver, and the words and functions that it was called with."""
+    words = [value for value in call.arguments.values() if isinstance(value, str)]
+    return call.solver, *words, *(f.__name__ for f in call.arguments.values() if isfunction(f))
+
+
+@pytest.mark.parametrize("parameter", ["method", "optimizer", "solver"])
+def test_a_choice_between_ways_to_one_end_reaches_the_solvers(parameter):
+    for _, cls in all_estimators():
+        if parameter in cls().get_params(deep=False):
+            [options] = [rule.options for rule in cls._parameter_constraints[parameter]]
+            fits = [observed(cls, **{parameter: option})[1] for option in options]
+            ways = {tuple(map(way, calls)) for calls in fits}
+            assert len(ways) == len(options), cls.__name__
 
 
 def test_max_cuts_is_the_number_of_cuts():
@@ -299,6 +321,15 @@ def test_max_memory_is_kept(cls, tmp_path):
         _, calls = observed(cls, n_vectors=3, max_memory=max_memory)
         sources = [call.arguments["source"] for call in calls if "source" in call.arguments]
         assert {source.keeps for source in sources} == {max_memory is None or max_memory >= needed}
+
+
+def test_scores_of_all_starts_count_against_max_memory(tmp_path):
+    bags = stored(tmp_path)
+    for n_init in (1, 20):
+        needed = bags.n_instances * 8 * (bags.n_features + 2 * n_init)
+        observed(M3IC, bags=bags, n_init=n_init, max_memory=needed)
+        with pytest.raises(MemoryLimitError, match="max_memory"):
+            observed(M3IC, bags=bags, n_init=n_init, max_memory=needed - 1)
 
 
 def stored(folder):

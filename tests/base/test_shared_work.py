@@ -241,10 +241,12 @@ def test_scores_come_from_the_matrix(known, monkeypatch, model):
     assert found[-1] is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.99])
 @pytest.mark.parametrize("model", MODELS, ids=short)
-def test_what_does_not_fit_is_not_even_made(toy, monkeypatch, model):
+def test_what_does_not_fit_is_not_even_made(toy, monkeypatch, model, share):
     bags, y = toy
-    whole = bags.with_shared(SharedWork(100.0))
+    room = 100.0 + share * 8 * bags.n_instances**2  # less than the matrix between instances
+    whole = bags.with_shared(SharedWork(room))
     put, sizes = Cache.put, []
 
     def spied(cache, key, value):
@@ -257,8 +259,8 @@ def test_what_does_not_fit_is_not_even_made(toy, monkeypatch, model):
     np.testing.assert_allclose(
         shared.decision_function(whole), plain.decision_function(bags), atol=1e-10
     )
-    assert max(sizes, default=0) <= 100
-    assert whole.shared.kept._held <= 100
+    assert max(sizes, default=0) <= room
+    assert whole.shared.kept._held <= room
 
 
 def test_a_transformer_is_fitted_and_applied_once(toy, known, monkeypatch):

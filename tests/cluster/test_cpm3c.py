@@ -14,6 +14,7 @@ from bagwise.datasets import fetch
 from bagwise.exceptions import DatasetUnavailableError
 from bagwise.metrics import clustering_accuracy
 from bagwise.persistence import load, save
+from spies import solver_calls
 
 each_solver = pytest.mark.parametrize("solver", ["cccp", "cutting_plane"])
 
@@ -74,6 +75,28 @@ def test_votes_and_key_instances(solver):
     assert_array_equal(model.decision_function(bags), model.transform(bags))
     key = np.concatenate([[0], np.cumsum([len(bag) for bag in bags])[:-1]]) + model.key_instances_
     assert_array_equal(model.instance_labels_[key], model.labels_)
+
+
+def test_an_instance_scores_by_its_lead_over_the_best_other_cluster():
+    bags, _ = _bags(seed=2, k=4)
+    model = _fit(bags, 4)
+    scores = np.concatenate(bags) @ model.coef_.T
+    leads = [scores[:, p] - np.delete(scores, p, axis=1).max(axis=1) for p in range(4)]
+    assert_allclose(model.instance_decision_function(bags), np.transpose(leads), atol=1e-12)
+
+
+def test_a_start_that_leaves_a_cluster_empty_is_not_kept():
+    """Without a balance the best objective of all is that of one cluster for all bags."""
+    bags, _ = _bags(k=2)
+    bags = [bag + 2.0 for bag in bags]
+    with solver_calls() as calls:
+        model = _fit(bags, 2, balance=np.inf, solver="cutting_plane", n_init=20)
+    starts = [call.result for call in calls if call.solver == "solve_mmc_by_cuts"]
+    n_used = [len(np.unique(start.labels)) for start in starts]
+    best = min(starts, key=lambda start: start.objective)
+    assert {1, 2} == set(n_used)
+    assert len(np.unique(best.labels)) == 1
+    assert_array_equal(np.unique(model.labels_), [0, 1])
 
 
 def test_tied_votes_go_to_the_lowest_number():

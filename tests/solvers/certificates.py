@@ -60,6 +60,12 @@ def check_residual_is_that_of_the_point(problem):
             assert abs(run.result.residual - found) <= blur
 
 
+def check_residual_is_above_the_tolerance_until_the_end(problem):
+    for run in runs(problem):
+        if run.result.status is Status.MAX_ITER and problem.criterion and problem.is_sure:
+            assert not run.result.residual <= run.tol
+
+
 def check_machines_on_easy_rows_are_solved(problem):
     if problem.dual is not None and problem.kind.startswith(("plain", "single", "wide")):
         usual, exact = (run.result for run in runs(problem)[-2:])

@@ -239,6 +239,23 @@ def test_restarts_find_the_optimum_where_the_start_does_not_see_it(monkeypatch):
         assert gap <= 1e-6 * abs(result.objective)
 
 
+@pytest.mark.parametrize("n_restarts", [0, 3])
+def test_a_small_gap_is_confirmed_by_four_times_as_many_starts(n_restarts, monkeypatch):
+    monkeypatch.setattr(assignment_search, "_MOST_ENUMERATED", 0)
+    drawn, draw = [], AssignmentProblem.drawn
+
+    def noting(problem, rng, number):
+        drawn.append(number)
+        return draw(problem, rng, number)
+
+    monkeypatch.setattr(AssignmentProblem, "drawn", noting)
+    problem = _toy(0)
+    result = _run(problem, NuSVMInner(_signs(problem), 0.1), n_restarts=n_restarts)
+    assert result.converged
+    assert drawn[-2:] == [n_restarts, 4 * n_restarts]
+    assert len(drawn) >= result.n_iter + 1
+
+
 def test_singletons_are_one_simplex_dual():
     problem = _toy(sizes=(1,) * 9, n_fixed=12)
     sign = _signs(problem)

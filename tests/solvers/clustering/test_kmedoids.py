@@ -1,7 +1,7 @@
 """k-medoids against all subsets of the points, and against every exchange of one medoid."""
 
 import dataclasses
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -179,6 +179,20 @@ def test_ties_go_to_the_lowest_index():
         result = solve_k_medoids(D, 3, method=method, init=[4, 2, 5])
         assert result.medoids.tolist() == [2, 4, 5]
         assert result.labels.tolist() == [0, 0, 0, 0, 1, 2]
+
+
+def test_the_order_of_given_medoids_does_not_matter():
+    """Distances that are small whole numbers tie often, and their sums are exact."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        D = np.triu(rng.integers(1, 4, size=(12, 12)), 1).astype(float)
+        D += D.T
+        start = rng.permutation(12)[:3]
+        ends = [
+            solve_k_medoids(D, 3, init=list(order), max_iter=1).medoids.tolist()
+            for order in permutations(start)
+        ]
+        assert ends == [ends[0]] * 6
 
 
 def test_given_start_at_an_optimum_stays():

@@ -198,6 +198,15 @@ def test_more_starts_find_no_worse_first_vector():
     assert objectives[0] >= objectives[1] >= objectives[2]
 
 
+def test_the_second_start_is_elsewhere():
+    """Two Gaussians are highest between them, higher than the single one whose row is highest."""
+    X, coef = np.array([[-1.0], [1.0], [100.0]]), np.array([[1.0, 1.0, 1.4]])
+    between, total = 2.0 * np.exp(-RBF.gamma), 2.0 + 2.0 * np.exp(-4.0 * RBF.gamma) + 1.4**2
+    for n_starts, height in ((1, 1.4), (2, between), (3, between)):
+        result = reduce_expansion(RBF, X, coef, 1, n_starts=n_starts, refine=False)
+        assert result.objective == pytest.approx(total - height**2, rel=1e-3)
+
+
 def test_outputs_share_vectors():
     """Outputs that are multiples of one another are no harder than one of them."""
     X, coef = make_expansion(40, 4, outputs=1)

@@ -11,7 +11,13 @@ import bagwise.solvers.svm._primal_newton as primal_newton
 import bagwise.solvers.svm._svm_dual_set as svm_set
 import bagwise.solvers.svm._svm_dual_state as svm_state
 from bagwise.solvers import BlockGram, FeatureRows, solve_one_norm_svm
-from bagwise.solvers.svm import _linear_svm, _linear_svm_kernels, _nu_svm, _nu_svm_kernels
+from bagwise.solvers.svm import (
+    _linear_svm,
+    _linear_svm_kernels,
+    _nu_svm,
+    _nu_svm_kernels,
+    _one_norm_svm_kernels,
+)
 from bagwise.solvers.svm._linear_problem import LinearProblem
 from solvers.blocks import BlockRows
 
@@ -397,3 +403,28 @@ def test_pair_steps_stop_at_the_tolerance():
         _, violation, _, _ = work.steps(tol, 10_000)
         assert violation <= tol
         assert state.violation == pytest.approx(violation)
+
+
+# ------------------------------------------------------------------------- simplex steps, 1-norm
+
+
+@pytest.mark.parametrize(("slack", "n_steps", "cost"), [(0.4, 1, 0.5), (0.6, 0, 1.0)])
+def test_a_variable_enters_against_its_own_slack(slack, n_steps, cost):
+    """A row falls short by 1 at cost 1; the weight that mends it costs 1/2, and gains 1/2."""
+    tableau, value = np.ones((1, 1)), np.array([-1.0])
+    basic, nonbasic = np.array([0]), np.array([1])
+    rise, fall = np.array([0.0, 0.5]), np.array([1.0, 0.5])
+    slacks = np.array([1.0 - slack, slack])  # of the row, of the weight
+    steps, _ = _one_norm_svm_kernels.simplex_steps(
+        tableau, value, basic, nonbasic, rise, fall, slacks, 9
+    )
+    assert steps == n_steps
+    assert (rise[basic] * np.maximum(value, 0) + fall[basic] * np.maximum(-value, 0)) == [cost]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_of_equally_near_kinks_the_steepest_is_divided_by(order):
+    move = np.array([-1e-6, -1.0, -1e-3])[order]
+    ones, places, steps_to = np.ones(3), np.empty(3, np.int64), np.empty(3)
+    out = _one_norm_svm_kernels._last_kink(move, -move, ones, ones, 1.0, 0.0, places, steps_to)
+    assert order[out] == 1

@@ -41,6 +41,17 @@ def test_a_start_that_is_best_already_is_put_into_instances(kernel):
         assert (np.diff(result.history) <= 0).all()
 
 
+def test_a_model_has_one_instance_of_each_positive_bag():
+    """Also where the means of bags, which stand for them at the start, are as good."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(12, 2)) + np.repeat([[1.0], [0.0]], 6, axis=0)
+    bags, y = [np.repeat(point[None], 3, axis=0) for point in points], np.repeat([1, 0], 6)
+    for C in 10.0 ** np.linspace(-2.0, 2.0, 9):
+        model = MISVM(C, gamma=1.0, n_init=1).fit(bags, y)
+        positive = model.support_[model.support_ < 3 * 6] // 3
+        assert len(np.unique(positive)) == len(positive)
+
+
 @pytest.mark.parametrize(
     "model", [miSVM(gamma=0.3), STMIL(gamma=0.3), MissSVM(gamma=0.3)], ids=repr
 )

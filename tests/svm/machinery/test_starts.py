@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from bagwise import all_estimators
 from bagwise.solvers import Status
 from bagwise.svm import MICA, MISVM, STMIL, MissSVM, RegSVM, miSVM
+from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import (
     balanced_error,
@@ -156,6 +158,21 @@ class Slopes:
 def ended(problem, n_init):
     rng = np.random.default_rng(0)
     return best_of_starts(problem, n_init=n_init, rng=rng, max_iter=50, tol=1e-9)
+
+
+MACHINES = [
+    cls
+    for _, cls in all_estimators()
+    if issubclass(cls, KernelMachine) and "n_init" in cls().get_params(deep=False)
+]
+
+
+@pytest.mark.parametrize("cls", MACHINES, ids=lambda cls: cls.__name__)
+def test_every_output_has_random_starts_of_its_own(cls):
+    model = cls(n_init=5, random_state=0)
+    first, again = ([rng.random() for rng in model._start_generators(4)] for _ in range(2))
+    assert len(set(first)) == 4
+    assert first == again
 
 
 def test_one_start_has_no_other_ends():

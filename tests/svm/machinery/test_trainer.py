@@ -1,5 +1,6 @@
 """The same rows have the same solution in every trainer: Gram matrix, its source, features."""
 
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -103,11 +104,14 @@ def test_a_start_does_not_change_the_answer(slack):
 
 def test_same_rows_are_recognised():
     rows = rows_of("instances")
-    assert rows.same_as(HingeProblem(rows.index.copy(), rows.sign, rows.cost, rows.target))
-    assert not rows.same_as(HingeProblem(rows.index, -rows.sign, rows.cost, rows.target))
-    assert not rows.same_as(HingeProblem(rows.index, rows.sign, rows.cost, 1.0))
-    group = np.arange(len(rows.index))
-    assert not rows.same_as(HingeProblem(rows.index, rows.sign, rows.cost, rows.target, group))
+    rows = replace(rows, group=1 + np.arange(len(rows.index)))
+    parts = {part.name: getattr(rows, part.name).copy() for part in fields(rows)}
+    assert rows.same_as(HingeProblem(**parts))
+    for name, values in parts.items():
+        other = replace(rows, **{name: np.append(-values[:1], values[1:])})
+        assert not rows.same_as(other), name
+    assert not rows.same_as(replace(rows, group=None))
+    assert not rows.same_as(replace(rows, target=1.0))
 
 
 def test_a_constant_machine_has_no_weights():
