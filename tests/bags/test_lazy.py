@@ -134,6 +134,19 @@ def test_sparse_stays_sparse(csr):
     same(lazy, eager)
 
 
+@pytest.mark.parametrize("kind", ["stored", "csr"])
+def test_functions_are_not_asked_about_no_rows(kind, request):
+    count = Counter()
+    lazy = request.getfixturevalue(kind).map_instances(count, lazy=True)
+    none = lazy.take_instances(np.empty(0, np.int64))
+    assert none.shape == (0, lazy.n_features)
+    assert none.dtype == lazy.dtype
+    assert sparse.issparse(none) == lazy.is_sparse
+    assert lazy[:0].instances.shape == (0, lazy.n_features)
+    assert not len(bag_digests(lazy[:0]))
+    assert min(count.lengths) > 0
+
+
 def test_dense_can_become_sparse(plain):
     few = plain[:3]
     lazy = few.map_instances(sparse.csr_array, lazy=True)

@@ -697,7 +697,7 @@ class Bags:
 
     def compact(self) -> "Bags":
         """Copy this selection into an instance matrix of its own, in memory."""
-        if self.is_lazy and self._loaded is None:
+        if self._held.is_lazy and len(self):
             from bagwise.bags._source import read_all
 
             base = read_all(self)

@@ -57,7 +57,10 @@ class LazyRows:
         return int(self.inner.shape[0]), self.n_features
 
     def make(self, rows: Matrix) -> Matrix:
-        """Return what becomes of rows of the inner matrix."""
+        """Return what becomes of rows of the inner matrix; of none, none."""
+        if not rows.shape[0]:
+            empty = np.empty((0, self.n_features), self.dtype)
+            return as_matrix(sparse.csr_array(empty) if self.is_sparse else empty)
         for function in self.functions:
             rows = _apply(function, rows)
         found = rows.shape[1], rows.dtype, not isinstance(rows, np.ndarray)

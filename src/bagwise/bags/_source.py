@@ -289,7 +289,7 @@ def in_parts(bags: Bags, function: Callable[[Bags], Any]) -> Any:
         Takes bags, returns an array, or a tuple of arrays, with one entry per bag or per instance
         that does not depend on the other bags.
     """
-    if not bags._held.is_lazy:
+    if not bags._held.is_lazy or not len(bags):
         return function(bags)
     return BagSource(bags).concatenate(lambda chunk: function(chunk.bags))
 

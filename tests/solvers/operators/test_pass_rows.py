@@ -65,6 +65,19 @@ def test_bits_do_not_depend_on_where_the_rows_lie(layout, options, tmp_path):
     np.testing.assert_array_equal(here.combine(factor), there.combine(factor))
 
 
+@pytest.mark.parametrize("layout", ["mapped", "mapped csr"])
+def test_lazy_rows_are_those_in_memory(layout, tmp_path):
+    bags, _ = lay(layout, tmp_path)
+    here = PassRows(bags.map_instances(lambda rows: 2 * rows))
+    there = PassRows(bags.map_instances(lambda rows: 2 * rows, lazy=True))
+    assert here.width == there.width  # which sizes of working sets are made of
+    w, factor = np.linspace(-1, 1, 6), np.cos(np.arange(here.n))
+    np.testing.assert_array_equal(here.dot(w), there.dot(w))
+    np.testing.assert_array_equal(here.combine(factor), there.combine(factor))
+    for some in (np.array([3, 0, 9]), np.empty(0, np.int64)):
+        np.testing.assert_array_equal(here.take(some).dot(w), there.take(some).dot(w))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("limit", [None, "1MB"])
 def test_a_part_is_what_it_is_in_the_whole(layout, limit, tmp_path):

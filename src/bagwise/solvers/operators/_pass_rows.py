@@ -62,7 +62,8 @@ class PassRows(RowOperator):
             self._here = FeatureRows(bags.segments[0], segment_rows(*bags.segments[1:]))
         self._more = None if more is None else FeatureRows(more)
         self.n_instances = bags.n_instances
-        self.width = float(self.d) if self._here is None else self._here.width
+        n_values = self.d * bags.n_instances if transform is not None else bags.n_values
+        self.width = max(1.0, n_values / bags.n_instances)
 
     @property
     def n(self) -> int:
