@@ -1,4 +1,4 @@
-"""Scores for clusterings of bags, key instances and ranked label lists, and their scorer forms."""
+"""Scores for clusterings, key instances, margins and ranked label lists, and their scorer forms."""
 
 from bagwise.metrics._clustering import clustering_accuracy, normalized_mutual_information
 from bagwise.metrics._instances import (
@@ -7,6 +7,7 @@ from bagwise.metrics._instances import (
     instance_recall,
     key_instance_success_rate,
 )
+from bagwise.metrics._margins import MarginDistribution, margin_distribution
 from bagwise.metrics._ranking import average_precision, coverage, one_error
 from bagwise.metrics._scorers import (
     SCORERS,
@@ -24,6 +25,7 @@ from bagwise.metrics._scorers import (
 
 __all__ = [
     "SCORERS",
+    "MarginDistribution",
     "average_precision",
     "average_precision_scorer",
     "clustering_accuracy",
@@ -39,6 +41,7 @@ __all__ = [
     "key_instance_scorer",
     "key_instance_success_rate",
     "make_instance_scorer",
+    "margin_distribution",
     "nmi_scorer",
     "normalized_mutual_information",
     "one_error",
