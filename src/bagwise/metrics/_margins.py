@@ -72,6 +72,7 @@ def margin_distribution(
         )
         raise ValueError(msg)
     margins = (2.0 * code - 1.0) * values
-    mean = float(np.average(margins, weights=sample_weight))
-    variance = float(np.average((margins - mean) ** 2, weights=sample_weight))
+    weight = np.ones(len(margins)) if sample_weight is None else np.asarray(sample_weight, float)
+    mean = float(np.average(margins, weights=weight))
+    variance = float(np.average((margins - mean) ** 2, weights=weight))
     return MarginDistribution(margins, mean, variance)
