@@ -38,6 +38,13 @@ def check_budget_is_kept(problem):
             assert run.result.n_iter == run.budget
 
 
+def check_a_run_that_goes_on_with_more_budget_has_not_stalled(problem):
+    last = runs(problem)[-2]
+    for run in runs(problem):
+        if run.tol == last.tol and run.budget < last.result.n_iter and not run.result.converged:
+            assert run.result.status is Status.MAX_ITER
+
+
 def check_converged_means_that_the_criterion_holds(problem):
     for run in runs(problem):
         if problem.criterion is None:

@@ -67,3 +67,21 @@ def check_a_solver_ends_where_it_does_without_a_start(problem):
     assert abs(warm.objective - cold.objective) <= slack + 1e-9 * abs(cold.objective)
     if not problem.limits:
         assert warm.n_iter <= 2 * cold.n_iter + 10
+
+
+def check_certificates_are_true_soon_after_any_start(problem):
+    """Start from the solution for costs that other rows have, those of cost 0 among them."""
+    names = COSTS.keys() & problem.arguments.keys()
+    if not (problem.solver in STARTS and names and is_convex(problem)):
+        return
+    rolled = {name: COSTS[name] * np.roll(problem.arguments[name], 1) for name in names}
+    start = STARTS[problem.solver](problem.solve(**rolled))
+    best = min(problem.objective(run.result) for run in runs(problem))
+    for budget in (problem.least, problem.least + 1):
+        result = problem.solve(**{problem.budget: budget}, **start)
+        value = problem.objective(result)
+        assert abs(result.objective - value.value) <= value.rounding
+        assert result.lower_bound <= best.value + best.rounding + value.rounding
+        if problem.dual is not None:
+            wanted = problem.dual(result)
+            assert abs(result.lower_bound - wanted.value) <= wanted.rounding

@@ -142,6 +142,21 @@ def test_more_passes_than_allowed_are_not_taken(monkeypatch):
     assert result.n_iter == 3
 
 
+@pytest.mark.parametrize("C", [0.01, 100.0])
+def test_products_and_sums_of_all_rows_are_passes(C, way, monkeypatch):
+    taken = []
+    for name in ("dot", "combine"):
+        plain = getattr(PassRows, name)
+
+        def counted(rows, vector, plain=plain):
+            taken.append(1)
+            return plain(rows, vector)
+
+        monkeypatch.setattr(PassRows, name, counted)
+    X, sign = make("plain")
+    assert solve_svm_by_passes(rows_of(X), sign, C).n_iter == len(taken) > 0
+
+
 def test_a_gap_that_stays_is_given_up(monkeypatch):
     monkeypatch.setattr(_pass_svm_bounds, "_PATIENCE", 5)
     monkeypatch.setattr(_pass_svm._Search, "offer_dual", lambda *_: None)
