@@ -5,6 +5,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bagwise import all_estimators
 from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
+from bagwise.density import EMDD, DiverseDensity
 from bagwise.embedding import MILES
 from bagwise.metric import MIMLCA, MLCA
 from bagwise.preprocessing import InstanceTransformer
@@ -103,6 +104,8 @@ VARIANTS = [
     M3IC(balance=0.0, init="kmeans"),
     M3IC(C=10.0, balance=np.inf, n_init=20),
     M3IC(solver="cutting_plane", n_init=2),
+    DiverseDensity(cause="most_likely", threshold="half"),
+    EMDD(n_init="all", class_weight="balanced"),
     MIMLCA(solver="lloyd", center=True),
     MIMLCA(kernel="rbf", n_components=8, random_state=0),
     MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=0.1, n_init=2, random_state=0),

@@ -23,6 +23,8 @@ MANY = 16_000
 #: Where a fit with the default takes long, or vectors of features are many by default.
 PARAMETERS = {
     "CPM3C": {"n_init": 1, "max_iter": 1, "random_state": 0},
+    "DiverseDensity": {"n_init": 1, "max_iter": 5},
+    "EMDD": {"n_init": 1, "max_iter": 1},
     "M3IC": {"n_init": 1, "max_iter": 5, "random_state": 0},
     "MIMLCA": {"n_components": 5},
     "RandomSetSVM": {"n_vectors": 2},
@@ -49,6 +51,10 @@ ALLOWED = {
     "mean instances: stacked under the instances for the kernel matrix, and dense": {
         name: {"dense": (1.4, 0.1), "scattered": (2.4, 1.1), "sparse": (10.5, 3.3)}
         for name in ("MIODM", "MISVM", "PCSVM")
+    },
+    "concepts: standardised rows, their squares and vectors of each start, all dense": {
+        name: {"dense": (6.0, 2.2), "scattered": (7.0, 3.2), "sparse": (46.0, 20.0)}
+        for name in ("DiverseDensity", "EMDD")
     },
     "statistics: two vectors of features for each bag of three instances, and dense": {
         name: {"dense": (0.8, 1.5), "scattered": (0.8, 1.5), "sparse": (9.0, 13.5)}

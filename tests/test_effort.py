@@ -210,6 +210,8 @@ STARTS = {
     "BAMIC": lambda calls: len(calls[0].result.objectives),
     "CPM3C": lambda calls: sum(call.solver == "solve_mmc_by_cuts" for call in calls),
     "M3IC": lambda calls: max(len(call.arguments.get("starts", ())) for call in calls),
+    "DiverseDensity": lambda calls: len(calls[0].arguments["starts"]),
+    "EMDD": lambda calls: len(calls[0].arguments["starts"]),
     "MIMLCA": lambda calls: sum(call.solver == "solve_label_assignments" for call in calls),
     "PCSVM": lambda calls: alternations(calls) - 1,  # then one with constraints
     "SparseMI": lambda calls: sum(call.solver == "minimize_expansion" for call in calls),

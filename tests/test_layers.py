@@ -68,7 +68,7 @@ ROOMS_INSIDE = {
         {"operators"},
         {"programs"},
         {"svm"},
-        {"assignments", "clustering", "expansion", "metric"},
+        {"assignments", "clustering", "density", "expansion", "metric"},
     ],
     "svm": [{"machinery"}, {""}],
 }

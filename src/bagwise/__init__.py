@@ -28,6 +28,7 @@ _SUBPACKAGES = {
     "cli",
     "cluster",
     "datasets",
+    "density",
     "embedding",
     "exceptions",
     "inspection",

@@ -191,6 +191,30 @@ def k_medoids(kind, method):
 # ------------------------------------------------------------- assignments, expansions, surrogates
 
 
+def concepts(kind, solver, cause="most_likely"):
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+    offsets = np.arange(0, 25, 3)
+    signs = np.r_[np.ones(4), -np.ones(4)]
+    weight = np.maximum(cost[:8], 1e-3)
+    density = solvers.Density(X, offsets, signs, weight, cause)
+    d = X.shape[1]
+
+    def objective(result):
+        h, s = result.x[:d], result.x[d:]
+        p = np.exp(-np.maximum((s * (X - h)) ** 2 @ np.ones(d), 1e-12)).reshape(8, 3)
+        P = p.max(axis=1) if cause == "most_likely" else 1.0 - np.prod(1.0 - p, axis=1)
+        terms = -weight * np.log(np.where(signs > 0, P, 1.0 - P))
+        return Value(float(terms.sum()), 1e8 * float(np.abs(terms).sum()))
+
+    return Problem(
+        solver, f"{kind}-{cause}",
+        {"density": density, "starts": np.r_[X[0], np.full(d, 0.3)][None]},
+        objective, exact={}, is_sure=False,
+    )  # fmt: skip
+
+
 def label_assignments(kind, method):
     A, _, cost = rows(kind)
     X = A[:24].astype(float)

@@ -17,6 +17,7 @@ from solvers.machines import (
 from solvers.others import (
     assignments,
     bag_mmc,
+    concepts,
     cuts,
     expansion,
     k_means,
@@ -118,6 +119,8 @@ def table():
         out += [mmc(kind, "search_bag_mmc"), expansion(kind, "minimize_expansion")]
         out += [expansion(kind, "solve_expansion")]
         out += [k_medoids(kind, "fasterpam"), k_medoids(kind, "alternate")]
+        out += [concepts(kind, "maximize_density", "noisy_or")]
+        out += [concepts(kind, "maximize_density_by_rounds")]
         out += [label_assignments(kind, method) for method in ("exact", "lloyd")]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
     out += [linear_odm(kind, bias=0.0, sparse=True) for kind in ("plain", "costs", "large")]

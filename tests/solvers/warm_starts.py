@@ -7,6 +7,8 @@ from solvers.problems import runs
 #: How a result becomes a start, by solver.
 STARTS = {
     "majorize_minimize": lambda r: {"x0": r.x},
+    "maximize_density": lambda r: {"starts": r.x[None]},
+    "maximize_density_by_rounds": lambda r: {"starts": r.x[None]},
     "minimize_expansion": lambda r: {"Z0": r.x},
     "minimize_lbfgs": lambda r: {"X0": r.x[None]},
     "minimize_squared_hinge": lambda r: {"w0": r.x, "intercept0": r.intercept},

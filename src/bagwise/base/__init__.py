@@ -33,6 +33,7 @@ from bagwise.base._shared_work import (
 )
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
+from bagwise.base._threshold import best_threshold
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Target",
     "all_or_nothing",
     "as_bags",
+    "best_threshold",
     "digest",
     "documented",
     "expand",

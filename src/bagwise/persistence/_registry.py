@@ -212,6 +212,24 @@ _MILES: dict[str, Field] = {
 }
 
 
+#: `DiverseDensity`, `EMDD`: a point and the scales of features for each problem.
+_CONCEPTS: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    **_POSITIVE,
+    "concepts_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,)),
+    "scales_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), ge=0),
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "result_": CertificateField(),
+}
+
+
+def _check_concepts(state: Mapping[str, Any], at: Scope) -> None:
+    """Check the classes, and which one is positive."""
+    _check_classes(state, at)
+    _check_positive(state, at)
+
+
 #: `MLCA`, `MIMLCA`: a linear map of features, or an expansion, and centres of labels after it.
 _CLUSTER_METRIC: dict[str, Field] = {
     **_BAG_INPUT,
@@ -450,6 +468,10 @@ REGISTRY: Mapping[str, Entry] = dict(
         *(
             _entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
             for name in ("MLCA", "MIMLCA")
+        ),
+        *(
+            _entry(f"bagwise.density.{name}", _CONCEPTS, check=_check_concepts)
+            for name in ("DiverseDensity", "EMDD")
         ),
         _entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
         _entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),

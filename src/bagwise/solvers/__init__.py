@@ -21,6 +21,14 @@ from bagwise.solvers.clustering._bag_mmc_search import (
 from bagwise.solvers.clustering._kmeans import solve_k_means
 from bagwise.solvers.clustering._kmedoids import KMedoidsResult, solve_k_medoids
 from bagwise.solvers.clustering._mmc import MMCResult, solve_mmc_by_cccp, solve_mmc_by_cuts
+from bagwise.solvers.density._diverse_density import (
+    Density,
+    DensityResult,
+    best_concept,
+    log_odds,
+    maximize_density,
+    maximize_density_by_rounds,
+)
 from bagwise.solvers.expansion._expansion import (
     ExpansionResult,
     MeansSource,
@@ -87,6 +95,8 @@ __all__ = [
     "CutProgram",
     "CutResult",
     "DenseGram",
+    "Density",
+    "DensityResult",
     "EmpiricalMap",
     "ExpansionResult",
     "FeatureOperator",
@@ -129,10 +139,14 @@ __all__ = [
     "Step",
     "SumRows",
     "balance_direction",
+    "best_concept",
     "generate_assignments",
     "instance_keys",
     "learn_cluster_metric",
+    "log_odds",
     "majorize_minimize",
+    "maximize_density",
+    "maximize_density_by_rounds",
     "minimize_by_cuts",
     "minimize_expansion",
     "minimize_lbfgs",

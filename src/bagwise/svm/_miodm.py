@@ -10,7 +10,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_max
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Target, best_threshold, documented
 from bagwise.solvers import (
     AssignmentProblem,
     AssignmentResult,
@@ -23,7 +23,6 @@ from bagwise.svm.machinery._odm_problem import KeyBandProblem
 from bagwise.svm.machinery._odm_trainer import BandSettings
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._representation import Representation
-from bagwise.svm.machinery._threshold import best_threshold
 
 _INNER = 1e-9  # relative gap of problems with given key instances, and decrease at their end
 _RESOLUTION = 1e-8  # scores that differ by less are equal to a threshold

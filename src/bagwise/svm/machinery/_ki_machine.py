@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_max, segment_rows
-from bagwise.base import BagTags, Share, Starts, Target, one_vs_rest, problem_key
+from bagwise.base import BagTags, Share, Starts, Target, best_threshold, one_vs_rest, problem_key
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import (
@@ -30,7 +30,6 @@ from bagwise.svm.machinery._points import BagMean, given_points, kernel_points
 from bagwise.svm.machinery._problem import constant_solution, instance_coef
 from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import points_of, shared_expansion, shared_gram
-from bagwise.svm.machinery._threshold import best_threshold
 
 _INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is solved
 _RESOLUTION = 10.0  # of the tolerance: scores that differ by less are equal to a threshold

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bagwise.svm.machinery._threshold import best_threshold
+from bagwise.base import best_threshold
 
 
 def errors(threshold, scores, sign, weight):

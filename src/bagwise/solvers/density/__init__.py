@@ -1,0 +1,1 @@
+"""Points that are near to positive bags and far from negative ones."""
