@@ -8,6 +8,7 @@ from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
 from bagwise.density import EMDD, DiverseDensity
 from bagwise.embedding import MILES
 from bagwise.metric import MIMLCA, MLCA
+from bagwise.neighbors import CitationKNN, CitationKNNROI
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
     MICA,
@@ -110,6 +111,10 @@ VARIANTS = [
     MIMLCA(kernel="rbf", n_components=8, random_state=0),
     MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=0.1, n_init=2, random_state=0),
     MLCA(reject=-5.0, ridge=0.1),
+    CitationKNN(5, 3, distance="average", metric="cityblock"),
+    CitationKNN(3, 0, distance="max"),
+    CitationKNN(metric=InstanceTransformer(StandardScaler())),
+    CitationKNNROI(4, 4, distance="max"),
     M3IC(kernel="rbf"),
     M3IC(kernel="rbf", approx="fourier", rank=50),
     InstanceTransformer(StandardScaler(with_mean=False)),

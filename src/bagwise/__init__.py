@@ -37,6 +37,7 @@ _SUBPACKAGES = {
     "metric",
     "metrics",
     "model_selection",
+    "neighbors",
     "persistence",
     "preprocessing",
     "solvers",

@@ -5,6 +5,7 @@ from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
+from bagwise.base._distance_parameters import DISTANCE_ROUNDING, DistanceParameters
 from bagwise.base._docs import documented
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._feature_map import MAP_CONSTRAINTS, FeatureMap, expand, make_features, make_map
@@ -37,6 +38,7 @@ from bagwise.base._threshold import best_threshold
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
+    "DISTANCE_ROUNDING",
     "MAP_CONSTRAINTS",
     "SOLVER_PARAMETERS",
     "AsymmetricClassifier",
@@ -44,6 +46,7 @@ __all__ = [
     "BagClusterer",
     "BagEstimator",
     "BagTags",
+    "DistanceParameters",
     "FeatureMap",
     "GammaRule",
     "KernelParameters",

@@ -131,6 +131,27 @@ _KERNELS = {
     "gamma_": ("float", "The value of ``gamma`` in use, if the kernel has one."),
 }
 
+# ------------------------------------------------------------------------ distances between bags
+
+_DISTANCE = """The distance between bags, of the distances from the instances of each to the nearest
+    instance of the other: the smallest of all, the largest, or their mean."""
+
+_DISTANCES = {
+    "distance": (
+        '{"min", "max", "average", "precomputed"}',
+        f"""{_DISTANCE} With ``"precomputed"`` the input is a matrix of distances: in ``fit``
+        between all training bags, square and symmetric, afterwards with a row for each new bag and
+        a column for each training bag.""",
+    ),
+    "distance: of instances": ('{"min", "max", "average"}', _DISTANCE),
+    "metric": (
+        "str, InstanceMetric or callable",
+        """Distance between instances: ``"euclidean"``, ``"sqeuclidean"``, ``"cityblock"``,
+        ``"cosine"``, a `bagwise.kernels.InstanceMetric`, which may be a learned Mahalanobis metric,
+        or a function of two matrices that returns the distances between their rows.""",
+    ),
+}
+
 # ------------------------------------------------------------------------ parameters of a fit
 
 _PARAMETERS = {
@@ -266,11 +287,16 @@ _ATTRIBUTES = {
         "Certificate",
         "Objective, duality gap, how the solver ended, and the seconds of the whole fit.",
     ),
+    "result_: nothing": (
+        "Certificate",
+        "The seconds of the whole fit; there is nothing to optimise.",
+    ),
     "result_: rounds": (
         "Certificate",
         """Objective above, its values over the rounds, how they ended, and with several starts the
         objectives at which all of them ended, ``ends``.""",
     ),
+    "n_iter_: nothing": ("int", "0."),
     "n_iter_": ("int", "Iterations of the solver."),
     "n_iter_: rounds": ("int", "Rounds from the start that was kept, summed over outputs."),
     # An expansion over instances.
@@ -420,4 +446,10 @@ _SEARCHES = {
 }
 
 #: Name of a parameter or attribute, with a word behind it where there are several -> type, text.
-ENTRIES: dict[str, tuple[str, str]] = {**_KERNELS, **_PARAMETERS, **_ATTRIBUTES, **_SEARCHES}
+ENTRIES: dict[str, tuple[str, str]] = {
+    **_KERNELS,
+    **_DISTANCES,
+    **_PARAMETERS,
+    **_ATTRIBUTES,
+    **_SEARCHES,
+}

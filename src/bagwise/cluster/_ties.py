@@ -6,18 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats
-
-#: Of the smaller of two distances: if they differ by less, they are taken for equal. It is the
-#: accuracy of `bagwise.kernels.hausdorff`; how far other clusters are does not matter.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
+from bagwise.base import DISTANCE_ROUNDING
 
 
 def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> Floats:
     """Return scores that are the higher, the smaller the distance.
 
     They are the negative distances, but those that equal the smallest of their row up to rounding
-    become equal. So the first of two medoids or centres that are the same is chosen in the fit and
-    in every prediction.
+    become equal; how far other clusters are does not matter. So the first of two medoids or centres
+    that are the same is chosen in the fit and in every prediction.
 
     Parameters
     ----------
@@ -28,5 +25,5 @@ def scores_of(distance: NDArray[Any], dtype: Any = np.float64) -> Floats:
     """
     values = np.asarray(distance, np.float64)
     least = values.min(axis=1, keepdims=True)
-    slack = _ROUNDING.get(np.dtype(dtype), 1e-9) * least
+    slack = DISTANCE_ROUNDING.get(np.dtype(dtype), 1e-9) * least
     return -np.where(values <= least + slack, least, values)

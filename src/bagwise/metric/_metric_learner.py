@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
+from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats
@@ -103,18 +104,21 @@ class MetricLearner(
             raise AttributeError(msg)
         return np.asarray(self.components_.T @ self.components_)
 
-    def metric(self) -> Callable[[Any, Any], float]:
-        """Return the learned distance as a function of two instances.
+    def metric(self) -> Callable[[Any, Any], Any]:
+        """Return the learned distance as a function.
 
         Returns
         -------
         distance : callable
-            Takes two vectors. It stays as it is if the estimator is fitted anew.
+            Takes two instances and returns a number, or two matrices and returns the distances
+            between their rows. It stays as it is if the estimator is fitted anew.
         """
         check_is_fitted(self)
         learned = self._map_with(dict(vars(self)))
 
-        def distance(x: Any, y: Any) -> float:
+        def distance(x: Any, y: Any) -> Any:
+            if np.ndim(x) == 2 or hasattr(x, "toarray"):
+                return euclidean_distances(learned(x), learned(y))
             mapped = learned(np.stack([np.asarray(x, float), np.asarray(y, float)]))
             return float(np.linalg.norm(mapped[0] - mapped[1]))
 

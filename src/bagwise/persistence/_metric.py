@@ -38,3 +38,18 @@ class Metric(Field):
     @property
     def _factor(self) -> Array:
         return Array(shape=(None, None), itemsizes=(8,))
+
+
+@dataclass(frozen=True)
+class LearnedMetric(Metric):
+    """A `Metric`, or an estimator that learns one."""
+
+    def dump(self, value: Any, at: Scope) -> Any:
+        if hasattr(value, "get_params"):
+            return {"learner": at.codec.dump(value, at)}
+        return super().dump(value, at)
+
+    def load(self, node: Any, at: Scope) -> Any:
+        if isinstance(node, dict) and "learner" in node:
+            return at.codec.load(at.members(node, ["learner"])["learner"], at)
+        return super().load(node, at)

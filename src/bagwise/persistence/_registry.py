@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bagwise.persistence._metric import Metric
+from bagwise.persistence._metric import LearnedMetric, Metric
 from bagwise.persistence._params import Nested, Nothing, Steps, Value
 from bagwise.persistence._schema import (
     Array,
@@ -34,6 +34,7 @@ from bagwise.persistence._state import (
     Matrix,
     Statistics,
     Strings,
+    check_offsets,
 )
 
 
@@ -304,11 +305,41 @@ def _check_bamic(state: Mapping[str, Any], at: Scope) -> None:
         if at.sizes["n_features"] != at.sizes["n_bags"]:
             at.child("n_features_in_").fail("must be the number of bags without medoid_instances_")
         return
-    offsets, scope = state["medoid_offsets_"], at.child("medoid_offsets_")
-    scope.bind("n_offsets", at.sizes["n_clusters"] + 1)
-    ends = offsets[0] == 0 and offsets[-1] == at.sizes["n_medoid_instances"]
-    if not ends or not (offsets[1:] > offsets[:-1]).all():
-        scope.fail("must cut the instances into bags")
+    offsets, n_members = state["medoid_offsets_"], at.sizes["n_medoid_instances"]
+    check_offsets(offsets, at.child("medoid_offsets_"), at.sizes["n_clusters"], n_members)
+
+
+#: `CitationKNN`: the training bags, how far they reach and where they are positive.
+_CITATION_KNN: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    "metric_": Optional(Nested()),
+    "bag_instances_": Optional(Matrix("n_instances", "n_mapped")),
+    "bag_offsets_": Optional(Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0)),
+    "radius_": Array(shape=("n_bags",), itemsizes=(8,), finite=False, ge=-1),
+    "label_columns_": Array(kinds="i", shape=("n_listed",), itemsizes=(8,), ge=0),
+    "label_offsets_": Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0),
+    "result_": CertificateField(),
+}
+
+
+def _check_citation_knn(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that there are bags, or as many features, and that lists name outputs."""
+    _check_classes(state, at)
+    n_bags, scope = at.sizes["n_bags"], at.child("label_offsets_")
+    check_offsets(state["label_offsets_"], scope, n_bags, at.sizes["n_listed"], least=0)
+    if (state["label_columns_"] >= at.sizes["n_outputs"]).any():
+        at.child("label_columns_").fail(f"must be below {at.sizes['n_outputs']}")
+    if ("bag_instances_" in state) != ("bag_offsets_" in state):
+        at.child("bag_instances_").fail("must come together with bag_offsets_")
+    if "bag_instances_" not in state:
+        if at.sizes["n_features"] != n_bags:
+            at.child("n_features_in_").fail("must be the number of bags without bag_instances_")
+        return
+    n_members = at.sizes["n_instances"]
+    check_offsets(state["bag_offsets_"], at.child("bag_offsets_"), n_bags, n_members)
+    if "metric_" not in state:
+        at.child("bag_instances_").bind("n_mapped", at.sizes["n_features"])
 
 
 #: `BagKMeans`: centres of instances, and their votes.
@@ -472,6 +503,15 @@ REGISTRY: Mapping[str, Entry] = dict(
         *(
             _entry(f"bagwise.density.{name}", _CONCEPTS, check=_check_concepts)
             for name in ("DiverseDensity", "EMDD")
+        ),
+        *(
+            _entry(
+                f"bagwise.neighbors.{name}",
+                _CITATION_KNN,
+                params={"metric": LearnedMetric()},
+                check=_check_citation_knn,
+            )
+            for name in ("CitationKNN", "CitationKNNROI")
         ),
         _entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
         _entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),

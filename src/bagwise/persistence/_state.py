@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise._arrays import Integers
 from bagwise.persistence._schema import MAX_NESTING, Array, Field, Number, Scope, Text, described
 
 _LARGEST_CODE_POINT = 0x10FFFF
@@ -244,6 +245,16 @@ class CertificateField(Field):
     def _bound(depth: int, at: Scope) -> None:
         if depth >= MAX_NESTING:
             at.fail(f"has parts nested deeper than {MAX_NESTING} levels")
+
+
+def check_offsets(
+    offsets: Integers, scope: Scope, n_parts: int, n_members: int, *, least: int = 1
+) -> None:
+    """Check that offsets cut members into parts, each of which has at least so many."""
+    scope.bind("n_offsets", n_parts + 1)
+    ends = offsets[0] == 0 and offsets[-1] == n_members
+    if not ends or not (np.diff(offsets) >= least).all():
+        scope.fail("must cut the instances into bags" if least else "must cut labels into lists")
 
 
 def _load_unicode(at: Scope) -> NDArray[Any]:
