@@ -113,7 +113,7 @@ VARIANTS = [
     MLCA(reject=-5.0, ridge=0.1),
     CitationKNN(5, 3, distance="average", metric="cityblock"),
     CitationKNN(3, 0, distance="max"),
-    CitationKNN(metric=InstanceTransformer(StandardScaler())),
+    CitationKNN(metric=InstanceTransformer(StandardScaler(with_mean=False))),
     CitationKNNROI(4, 4, distance="max"),
     M3IC(kernel="rbf"),
     M3IC(kernel="rbf", approx="fourier", rank=50),

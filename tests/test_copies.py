@@ -47,6 +47,10 @@ ALLOWED = {
         "BAMIC": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (5.0, 4.2)},
         "BagKMeans": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (16.0, 16.0)},
         "MILES": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (5.0, 3.3)},
+        **{
+            name: {"dense": (2.5, 2.5), "scattered": (3.5, 3.5), "sparse": (5.0, 5.0)}
+            for name in ("CitationKNN", "CitationKNNROI")
+        },
     },
     "mean instances: stacked under the instances for the kernel matrix, and dense": {
         name: {"dense": (1.4, 0.1), "scattered": (2.4, 1.1), "sparse": (10.5, 3.3)}

@@ -31,9 +31,11 @@ EFFORT = {
 OTHERS = {
     "max_edges": "part of the kernel",
     "n_clusters": "part of the question",
+    "n_citers": "part of the model",
     "n_components": "part of the model",
     "n_key": "part of the model",
     "n_jobs": "the battery's check_n_jobs",
+    "n_references": "part of the model",
     "n_vectors": "part of the model",
 }
 
