@@ -7,71 +7,33 @@ Files outlive releases. A key is never renamed, and an attribute that `fit` begi
 later release is `Optional` here, with an estimator that works without it.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from bagwise.persistence._entry import INPUT, Entry, entry
 from bagwise.persistence._metric import LearnedMetric, Metric
-from bagwise.persistence._params import Nested, Nothing, Steps, Value
+from bagwise.persistence._params import Nested, Value
 from bagwise.persistence._schema import (
     Array,
     Field,
     Flag,
-    Nullable,
     Number,
-    OneOf,
     Optional,
     Scope,
-    Text,
 )
+from bagwise.persistence._sklearn import SKLEARN
 from bagwise.persistence._state import (
     CertificateField,
-    FloatType,
     Labels,
     Matrix,
-    Statistics,
-    Strings,
     check_offsets,
 )
 
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """How estimators of one class are stored.
-
-    Parameters
-    ----------
-    name : str
-        Name of the class.
-    find : callable
-        Imports and returns the class.
-    state : mapping of str to Field
-        Attributes that `fit` sets. All that are not `Optional` are there, or the estimator is
-        not fitted.
-    params : mapping of str to Field
-        Parameters that are more than plain values.
-    check : callable
-        Called with the state and its scope; raises if attributes contradict each other.
-    """
-
-    name: str
-    find: Callable[[], type]
-    state: Mapping[str, Field]
-    params: Mapping[str, Field] = field(default_factory=dict)
-    check: Callable[[Mapping[str, Any], Scope], None] = lambda state, at: None
-
-
-#: Attributes that scikit-learn's own input validation sets.
-_INPUT: dict[str, Field] = {
-    "n_features_in_": Number(kinds="i", ge=1, size="n_features"),
-    "feature_names_in_": Optional(Strings("n_features")),
-}
 #: The same of our own estimators, which know again the bags that they were fitted to.
 _BAG_INPUT: dict[str, Field] = {
-    **_INPUT,
+    **INPUT,
     "_bag_digests": Optional(Array(kinds="u", shape=("n_digests",), itemsizes=(8,))),
 }
 _CLASSES: dict[str, Field] = {"classes_": Labels("n_classes"), "multilabel_": Flag()}
@@ -389,43 +351,11 @@ _EXPANSION_MACHINE: dict[str, Field] = {
 }
 
 
-#: A scaler has NaN for a feature that is all NaN, so these need not be finite.
-_PER_FEATURE = Array(shape=("n_features",), finite=False)
-_PER_COMPONENT = Array(shape=("n_components",), finite=False)
-
-_COMPONENTS: dict[str, Field] = {
-    "components_": Array(shape=("n_components", "n_features")),
-    "explained_variance_": _PER_COMPONENT,
-    "explained_variance_ratio_": _PER_COMPONENT,
-    "singular_values_": _PER_COMPONENT,
-}
-
-
-def _check_indicator(state: Mapping[str, Any], at: Scope) -> None:
-    """Check that the features exist whose missing values are marked."""
-    at.child("_n_features").bind("n_features", int(state["_n_features"]))
-    if (state["features_"] >= at.sizes["n_features"]).any():
-        at.child("features_").fail("must count features")
-
-
-_CACHE = "it names a cache on this machine; set it to None before saving"
-
-
-def _entry(path: str, state: Mapping[str, Field], **rest: Any) -> tuple[str, Entry]:
-    module, _, name = path.rpartition(".")
-
-    def find() -> type:
-        cls: type = getattr(import_module(module), name)
-        return cls
-
-    return path, Entry(name=name, find=find, state=state, **rest)
-
-
 #: Key in the file -> how the class is stored. Keys are public import paths and never change.
 REGISTRY: Mapping[str, Entry] = dict(
     [
         *(
-            _entry(
+            entry(
                 f"bagwise.svm.{name}",
                 {**_kernel_machine(), **_POSITIVE},
                 check=_check_asymmetric_machine,
@@ -444,12 +374,12 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "ODM",
             )
         ),
-        _entry(
+        entry(
             "bagwise.svm.MIODM",
             {**_kernel_machine(), **_POSITIVE, "gap_estimate_": Number(finite=False)},
             check=_check_asymmetric_machine,
         ),
-        _entry(
+        entry(
             "bagwise.svm.STMIL",
             {
                 **_kernel_machine(),
@@ -458,7 +388,7 @@ REGISTRY: Mapping[str, Entry] = dict(
             },
             check=_check_asymmetric_machine,
         ),
-        _entry(
+        entry(
             "bagwise.svm.PCSVM",
             {
                 **_kernel_machine(),
@@ -474,19 +404,19 @@ REGISTRY: Mapping[str, Entry] = dict(
             check=_check_asymmetric_machine,
         ),
         *(
-            _entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)
+            entry(f"bagwise.svm.{name}", _kernel_machine("n_support_bags"), check=_check_machine)
             for name in ("MIKernelSVM", "LabelMeanSVM")
         ),
         *(
-            _entry(f"bagwise.svm.{name}", _STATISTIC_MACHINE, check=_check_statistic_machine)
+            entry(f"bagwise.svm.{name}", _STATISTIC_MACHINE, check=_check_statistic_machine)
             for name in ("StatisticKernelSVM", "MinimaxKernelSVM")
         ),
-        _entry("bagwise.svm.MIGraphSVM", _GRAPH_MACHINE, check=_check_graph_machine),
+        entry("bagwise.svm.MIGraphSVM", _GRAPH_MACHINE, check=_check_graph_machine),
         *(
-            _entry(f"bagwise.svm.{name}", _EXPANSION_MACHINE, check=_check_classes)
+            entry(f"bagwise.svm.{name}", _EXPANSION_MACHINE, check=_check_classes)
             for name in ("SparseMI", "RandomSetSVM")
         ),
-        _entry(
+        entry(
             "bagwise.svm.ReducedSetSVM",
             {
                 **_EXPANSION_MACHINE,
@@ -495,17 +425,17 @@ REGISTRY: Mapping[str, Entry] = dict(
             },
             check=_check_classes,
         ),
-        _entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
+        entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
         *(
-            _entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
+            entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
             for name in ("MLCA", "MIMLCA")
         ),
         *(
-            _entry(f"bagwise.density.{name}", _CONCEPTS, check=_check_concepts)
+            entry(f"bagwise.density.{name}", _CONCEPTS, check=_check_concepts)
             for name in ("DiverseDensity", "EMDD")
         ),
         *(
-            _entry(
+            entry(
                 f"bagwise.neighbors.{name}",
                 _CITATION_KNN,
                 params={"metric": LearnedMetric()},
@@ -513,103 +443,15 @@ REGISTRY: Mapping[str, Entry] = dict(
             )
             for name in ("CitationKNN", "CitationKNNROI")
         ),
-        _entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
-        _entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),
-        _entry("bagwise.cluster.M3IC", _M3IC, check=_check_m3ic),
-        _entry("bagwise.cluster.CPM3C", _CPM3C, check=_check_clusters),
-        _entry(
+        entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
+        entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),
+        entry("bagwise.cluster.M3IC", _M3IC, check=_check_m3ic),
+        entry("bagwise.cluster.CPM3C", _CPM3C, check=_check_clusters),
+        entry(
             "bagwise.preprocessing.InstanceTransformer",
             {**_BAG_INPUT, "transformer_": Nested()},
             params={"transformer": Nested()},
         ),
-        _entry(
-            "sklearn.pipeline.Pipeline", {}, params={"steps": Steps(), "memory": Nothing(_CACHE)}
-        ),
-        _entry(
-            "sklearn.preprocessing.StandardScaler",
-            {
-                **_INPUT,
-                "mean_": Nullable(_PER_FEATURE),
-                "var_": Nullable(_PER_FEATURE),
-                "scale_": Nullable(_PER_FEATURE),
-                "n_samples_seen_": OneOf(
-                    (Number(kinds="if", ge=0), Array(kinds="if", shape=("n_features",), ge=0))
-                ),
-            },
-        ),
-        _entry(
-            "sklearn.preprocessing.MinMaxScaler",
-            {
-                **_INPUT,
-                "min_": _PER_FEATURE,
-                "scale_": _PER_FEATURE,
-                "data_min_": _PER_FEATURE,
-                "data_max_": _PER_FEATURE,
-                "data_range_": _PER_FEATURE,
-                "n_samples_seen_": Number(kinds="i", ge=0),
-            },
-        ),
-        _entry(
-            "sklearn.preprocessing.MaxAbsScaler",
-            {
-                **_INPUT,
-                "scale_": _PER_FEATURE,
-                "max_abs_": _PER_FEATURE,
-                "n_samples_seen_": Number(kinds="i", ge=0),
-            },
-        ),
-        _entry(
-            "sklearn.preprocessing.RobustScaler",
-            {**_INPUT, "center_": Nullable(_PER_FEATURE), "scale_": Nullable(_PER_FEATURE)},
-        ),
-        _entry("sklearn.preprocessing.Normalizer", _INPUT),
-        _entry(
-            "sklearn.decomposition.PCA",
-            {
-                **_INPUT,
-                **_COMPONENTS,
-                "mean_": Array(shape=("n_features",)),
-                "noise_variance_": Number(kinds="if", finite=False),
-                "n_components_": Number(kinds="i", ge=0, size="n_components"),
-                "n_samples_": Number(kinds="i", ge=1),
-                "_fit_svd_solver": Optional(
-                    Text(("full", "covariance_eigh", "arpack", "randomized"))
-                ),
-            },
-        ),
-        _entry("sklearn.decomposition.TruncatedSVD", {**_INPUT, **_COMPONENTS}),
-        _entry(
-            "sklearn.kernel_approximation.Nystroem",
-            {
-                **_INPUT,
-                "components_": Matrix("n_components", "n_features"),
-                "component_indices_": Array(kinds="i", shape=("n_components",), ge=0),
-                "normalization_": Array(shape=("n_components", "n_components")),
-                "_n_features_out": Optional(Number(kinds="i", size="n_components")),
-            },
-        ),
-        _entry(
-            "sklearn.impute.SimpleImputer",
-            {
-                **_INPUT,
-                "statistics_": Statistics("n_features"),
-                "indicator_": Nullable(Nested()),
-                "_fit_dtype": FloatType(),
-                "_fill_dtype": Optional(FloatType()),
-            },
-        ),
-        _entry(
-            "sklearn.impute.MissingIndicator",
-            {
-                **_INPUT,
-                "features_": Array(kinds="i", shape=("n_marked",), ge=0),
-                "_n_features": Number(kinds="i", ge=1),
-                "_precomputed": Flag(),
-            },
-            check=_check_indicator,
-        ),
-        _entry(
-            "sklearn.feature_selection.VarianceThreshold", {**_INPUT, "variances_": _PER_FEATURE}
-        ),
+        *SKLEARN,
     ]
 )
