@@ -5,6 +5,7 @@ import pytest
 
 from bagwise.base import BagTags
 from bagwise.datasets import load_digit_bags
+from bagwise.metric import MIMLCA
 from bagwise.svm import SIL
 from cli.tables import csv_rows
 
@@ -50,6 +51,20 @@ def test_list_of_the_bag_limits_the_labels(workshop, bagwise):
     accuracy = np.mean(named == data.instance_y)
     _, out, _ = bagwise(line)
     assert json.loads(out)["instance_accuracy"] == pytest.approx(accuracy)
+
+
+def test_what_mimlca_found_is_kept(workshop, bagwise):
+    """A label of a list goes to one instance at most, and the others get none."""
+    code, out, _ = bagwise("annotate digits -m MIMLCA --read n_bags=40 --json --no-scale")
+    assert code == 0
+    data = load_digit_bags(40, multilabel=True)
+    model = MIMLCA(random_state=0).fit(data.bags, data.y)
+    named = [one["label"] for one in json.loads(out)["instances"]]
+    expected = [None if column < 0 else str(column) for column in model.assignments_]
+    assert named == expected
+    assert None in named
+    _, out, _ = bagwise("annotate digits -m MIMLCA --read n_bags=40 --json --no-scale --any-label")
+    assert None not in [one["label"] for one in json.loads(out)["instances"]]
 
 
 def test_bag_without_labels_gets_none(workshop, bagwise):

@@ -1,8 +1,9 @@
 """``bagwise annotate``: from bags with lists of labels to instances with a label each.
 
 A model learns every label of the lists against the rest. Each instance then gets the label, of
-those on the list of its bag, for which it scores highest; below the threshold of ``--reject`` it
-gets none. As CSV: ``bag,instance,name,label,score``, where instances are counted from 0 and the
+those on the list of its bag, for which it scores highest. ``MIMLCA`` has given instances their
+labels while it learned, each label of a list to one instance at most: these it keeps. Below the
+threshold of ``--reject`` an instance gets none. As CSV: ``bag,instance,name,label,score``, where instances are counted from 0 and the
 label is empty if it is none of these. The object that ``--json`` prints::
 
     {"schema": 1, "command": "annotate", "seed": int, "data": DATA,
@@ -161,13 +162,22 @@ def _name_instances(
 
     scores = model.instance_decision_function(data.bags)
     if not any_label:
-        listed = np.repeat(y > 0, data.bags.sizes, axis=0)
-        scores = np.where(listed, scores, -np.inf)
+        scores = np.where(_candidates(model, data, y), scores, -np.inf)
     columns = scores.argmax(axis=1)
     best = scores.max(axis=1)
-    without = np.isneginf(best)  # the list of the bag is empty
+    without = np.isneginf(best)  # there is no candidate
     columns = np.where(without | (best < (-np.inf if reject is None else reject)), -1, columns)
     return _Names(columns, np.where(without, np.nan, best))
+
+
+def _candidates(model: FittedModel, data: LoadedData, y: "NDArray[Any]") -> "NDArray[np.bool_]":
+    """Tell which labels each instance may get."""
+    import numpy as np
+
+    assigned = getattr(model.last, "assignments_", None)
+    if assigned is None:
+        return np.repeat(y > 0, data.bags.sizes, axis=0)
+    return np.asarray(assigned[:, None] == np.arange(y.shape[1]))
 
 
 def _rows(data: LoadedData, names: _Names, labels: list[str]) -> list[tuple[Any, ...]]:

@@ -200,8 +200,11 @@ def _find(entry: Entry, at: Scope) -> Any:
 
 
 def _supported() -> str:
-    names = ", ".join(sorted(entry.name for entry in REGISTRY.values()))
-    return f"model files hold only {names}. Use skops for other scikit-learn objects"
+    others = sorted(entry.name for key, entry in REGISTRY.items() if key.startswith("sklearn."))
+    return (
+        f"model files hold only the estimators of bagwise, and {', '.join(others)}. "
+        "Use skops for other scikit-learn objects"
+    )
 
 
 def _param(entry: Entry, name: str) -> Any:
