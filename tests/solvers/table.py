@@ -48,7 +48,7 @@ WAYS = {
     "smoothing": {"_pass_svm._SETS": 0, "_pass_svm_smoothing._SMALLEST_SAMPLE": 8},
     "rounds": {
         "_pass_svm_sets._SET": 8, "_pass_svm_sets._MORE": 4, "_pass_svm_sets._FEWEST": 2,
-        "_pass_svm_sets._SMALLEST_POOL": 8, "_pass_svm_sets.MOST_SUPPORT": 24,
+        "_pass_svm_bounds._SMALLEST_POOL": 8, "_pass_svm_sets.MOST_SUPPORT": 24,
         "_pass_svm.MOST_SUPPORT": 24,
     },
     "conjugate": {"_primal_newton._LARGEST_SYSTEM": 2},

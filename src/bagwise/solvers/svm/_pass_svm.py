@@ -20,12 +20,15 @@ from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._multipliers import balanced
-from bagwise.solvers.svm._pass_svm_bounds import Bounds
-from bagwise.solvers.svm._pass_svm_sets import MOST_SUPPORT, SetSearch
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
+from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
 
 _NAME = "solve_svm_by_passes"
 _SETS = 3  # how often working sets are tried
+_POOLS = 3  # how often pools are tried
+_POOL_ROUNDS = 5  # most passes that one of these attempts takes
+_ROOM = 4  # rows that a pool has for each that matters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,13 +120,14 @@ def solve_svm_by_passes(
     check_limits(_NAME, tol, max_iter)
     signs, costs, targets = checked_terms(_NAME, sign, cost, target, rows.n)
     start = _checked_start(rows, start)
-    live, near = np.flatnonzero(costs), start
+    live, near = np.flatnonzero(costs), None
     search = _Search(
         rows if len(live) == rows.n else rows.part(live),
         signs[live], costs[live], targets[live], tol, max_iter,
     )  # fmt: skip
     if start is not None:
-        near = replace(start, decision=start.decision[live], dual=start.dual[live])
+        z = start.decision[live] - start.intercept
+        near = (start.x, start.intercept, z), start.dual[live]
     dual = np.zeros(rows.n)
     with single_blas_thread():
         search.run(near)
@@ -145,38 +149,77 @@ def solve_svm_by_passes(
     )
 
 
+Start = tuple[Point, Floats]  # a point, and multipliers
+
+
 class _Search(Bounds):
     """The order of events."""
 
-    def run(self, start: PassSVMResult | None) -> None:
-        """Search, from the solution of a similar problem if there is one."""
+    def run(self, start: Start | None, *, pools_left: int = _POOLS) -> None:
+        """Search, from a point and multipliers if they are given."""
         for b in self.first_intercepts():
             self.offer_point(self.w, b, self.z)
         if self.ended:
             return
-        smooth = Smoothing(self)
+        smooth, sets_left = Smoothing(self), _SETS
         if start is not None:
             self.offer_start(start)
-            smooth.begin_at(start.dual)
-        sets_left = _SETS
+            smooth.begin_at(start[1])
         while not self.ended:
             checkpoint()
-            if sets_left and smooth.n_support <= MOST_SUPPORT:
+            if sets_left and smooth.n_support <= MOST_SUPPORT and self.n_bound <= MOST_BOUND:
                 sets_left -= 1
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
+            elif pools_left and self.suits_pool(smooth.n_support):
+                pools_left -= 1
+                self.solve_pools()
+                smooth.begin_at(self.dual)
             else:
                 smooth.step()
+
+    @property
+    def n_bound(self) -> int:
+        """How many multipliers are about as large as their costs."""
+        return int(np.count_nonzero(self.dual >= 0.5 * self.cost))
+
+    def suits_pool(self, n_support: int) -> bool:
+        """Tell whether a pool can hold all that may matter, and is small beside all rows."""
+        size = self.pool_size
+        n_used = max(n_support, int(np.count_nonzero(self.dual)))
+        return self.lower > 0.0 and _ROOM * n_used <= size and 2 * size <= self.rows.n
+
+    def solve_pools(self) -> None:
+        """Solve the problem of the rows nearest to fall short, and see what it leaves short."""
+        best: Point = self.w, self.b, self.z
+        w, b, z, alpha = *best, self.dual
+        for _ in range(_POOL_ROUNDS):
+            near = largest(self.shortfall(z, b), self.pool_size)
+            pool = np.union1d(near, np.flatnonzero(alpha))
+            rows, sign = self.rows.take(pool), self.sign[pool]
+            inner = _Search(
+                rows, sign, self.cost[pool], self.target[pool], 0.75 * self.tol, self.max_iter
+            )
+            inner.run(((w, b, z[pool]), alpha[pool]), pools_left=0)
+            alpha = np.zeros(self.rows.n)
+            alpha[pool] = inner.dual
+            self.offer_dual(alpha, rows.combine(sign * inner.dual))
+            w, b, z = inner.w, inner.b, self.dot(inner.w)
+            self.offer_point(w, b, z)
+            if self.ended:
+                return
+            best = self.between(best, (w, b, z))
+            self.offer_point(*best)
 
     def first_intercepts(self) -> list[float]:
         """Return what may be the best intercepts of a machine without weights."""
         sides = [(s, self.sign == s) for s in (-1.0, 1.0)]
         return [s * float(self.target[side].max()) for s, side in sides if side.any()] or [0.0]
 
-    def offer_start(self, start: PassSVMResult) -> None:
-        """Offer point and multipliers of a solution, as far as they suit this problem."""
-        self.offer_point(start.x, start.intercept, start.decision - start.intercept)
-        alpha = balanced(np.clip(start.dual, 0.0, self.cost), self.sign)
+    def offer_start(self, start: Start) -> None:
+        """Offer a point and multipliers, as far as they suit this problem."""
+        self.offer_point(*start[0])
+        alpha = balanced(np.clip(start[1], 0.0, self.cost), self.sign)
         support = np.flatnonzero(alpha)
         if len(support) <= MOST_SUPPORT:
             v = self.rows.take(support).combine((self.sign * alpha)[support])

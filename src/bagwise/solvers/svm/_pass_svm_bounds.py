@@ -2,11 +2,17 @@
 
 import numpy as np
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise._progress import report
+from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
 
+_POOL = 16  # rows, for each that a pool holds
+_SMALLEST_POOL = 4000
+_POOL_VALUES = 2**23  # that a pool may have: it is copied
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
+
+Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
 
 
 class Bounds:
@@ -17,7 +23,7 @@ class Bounds:
 
     def __init__(
         self,
-        rows: PassRows,
+        rows: PassRows | FeatureRows,
         sign: Floats,
         cost: Floats,
         target: Floats,
@@ -64,6 +70,12 @@ class Bounds:
         """Return by how much each row falls short of its target."""
         return self.target - self.sign * (z + b)
 
+    @property
+    def pool_size(self) -> int:
+        """How many rows a pool may hold: rows in memory that are nearest to fall short."""
+        most = int(_POOL_VALUES / self.rows.width) + 1
+        return min(max(self.rows.n // _POOL, _SMALLEST_POOL), most)
+
     def offer_point(self, w: Floats, b: float, z: Floats) -> None:
         """Keep a point if it is the best so far."""
         from bagwise.solvers.svm._pass_svm_kernels import hinge
@@ -73,10 +85,35 @@ class Bounds:
             self.primal, self.w, self.b, self.z = value, w, b, z
         self.history.append(self.primal)
         self.gaps.append(self.primal - self.lower)
-        report("pass", self.n_passes, objective=self.primal, gap=self.gap, goal=self.tol)
+        if isinstance(self.rows, PassRows):  # not in memory, where the search is a part of another
+            report("pass", self.n_passes, objective=self.primal, gap=self.gap, goal=self.tol)
 
     def offer_dual(self, alpha: Floats, v: Floats) -> None:
         """Keep feasible multipliers, with ``v`` the sum of rows that they make, if the best."""
         value = float(self.target @ alpha) - 0.5 * float(v @ v)
         if value > self.lower:
             self.lower, self.dual = value, alpha
+
+    def between(self, first: Point, last: Point) -> Point:
+        """Return the point between two at which the objective is least."""
+        from bagwise.solvers.svm._pass_svm_kernels import hinge_slope
+
+        w, b, z = first
+        dw, db, dz = last[0] - w, last[1] - b, last[2] - z
+        terms = self.sign, self.target, self.cost
+        low, high, step = 0.0, 1.0, 1.0
+        for _ in range(20):
+            slope = float(dw @ (w + step * dw)) + hinge_slope(*terms, z, dz, b, db, step)
+            low, high = (step, high) if slope <= 0.0 else (low, step)
+            if low == 1.0:
+                return last
+            step = 0.5 * (low + high)
+        return w + low * dw, b + low * db, z + low * dz
+
+
+def largest(values: Floats, n: int) -> Integers:
+    """Return where the largest ``n`` values are that are not minus infinity."""
+    if n < len(values):
+        found = np.argpartition(-values, n)[:n]
+        return found[values[found] > -np.inf]
+    return np.flatnonzero(values > -np.inf)

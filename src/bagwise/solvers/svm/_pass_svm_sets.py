@@ -8,23 +8,19 @@ import scipy.sparse as sp
 from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._pass_rows import PassRows
-from bagwise.solvers.svm._pass_svm_bounds import Bounds
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
 from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
 
 MOST_SUPPORT = 2000  # rows with multipliers that a set may hold
+MOST_BOUND = 300  # of these, about as large as their costs; pair steps on more of them are slow
 _SET = 750  # rows that a set begins with, and most rows that join after a pass
 _MORE = 300  # most rows that join after a look at the pool
 _FEWEST = 50  # rows that join, if there are so many
 _PER_SHORT = 3  # rows that join, for each that falls short
 _ROUNDS = 25  # most passes
 _LOOKS = 4  # most looks at a pool between two passes
-_POOL = 16  # rows, for each that the pool holds
-_SMALLEST_POOL = 4000
-_POOL_VALUES = 2**23  # that it may have: it is copied
 _FIRST_TOL = 1e-2  # violation at which a set is solved, in units of the targets
 _LAST_TOL = 1e-12
-
-Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
 
 
 class SetSearch:
@@ -54,7 +50,7 @@ class SetSearch:
             bounds.offer_point(coef, solved.intercept, z)
             if bounds.ended:
                 return
-            point = self.between(point, (coef, solved.intercept, z))
+            point = bounds.between(point, (coef, solved.intercept, z))
             bounds.offer_point(*point)
             short = bounds.shortfall(z, solved.intercept)
             if not self.grow(solved, short, np.arange(len(short)), _SET):
@@ -63,19 +59,19 @@ class SetSearch:
     def nearest(self, short: Floats) -> Integers:
         """Return as many rows of each sign, those that are shortest or nearest to be so."""
         sign = self.bounds.sign
-        halves = [_largest(np.where(sign == s, short, -np.inf), _SET // 2) for s in (-1, 1)]
+        halves = [largest(np.where(sign == s, short, -np.inf), _SET // 2) for s in (-1, 1)]
         return np.union1d(np.concatenate(halves), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
 
     def pool(self, short: Floats) -> Integers | None:
-        """Return the rows that are nearest to fall short, and the set.
+        """Return the pool, with the set in it; None if it is of no use.
 
-        None if these are most rows, or if a machine without weights does not tell them apart.
+        That is so if it would hold most rows, or if a machine without weights does not tell them
+        apart.
         """
-        size = max(len(short) // _POOL, _SMALLEST_POOL)
-        size = min(size, int(_POOL_VALUES / self.bounds.rows.width) + 1)
+        size = self.bounds.pool_size
         if 2 * size > len(short) or not self.bounds.w.any():
             return None
-        return np.union1d(_largest(short, size), self.chosen.index)
+        return np.union1d(largest(short, size), self.chosen.index)
 
     def solve_in(self, pool: Integers | None) -> tuple[SVMDualResult, Floats]:
         """Solve on the set, and let rows of the pool join until their gap is closed."""
@@ -119,34 +115,19 @@ class SetSearch:
             self.tol *= 1e-2
             return solved.residual > 0.0 and self.tol >= _LAST_TOL
         kept = index[solved.x > 0.0]
-        if len(kept) > MOST_SUPPORT:
+        n_bound = np.count_nonzero(solved.x >= 0.5 * self.bounds.cost[index])
+        if len(kept) > MOST_SUPPORT or n_bound > MOST_BOUND:
             return False
         self.chosen.choose(
-            np.union1d(kept, where[_largest(others, min(n, max(_FEWEST, _PER_SHORT * n_short)))])
+            np.union1d(kept, where[largest(others, min(n, max(_FEWEST, _PER_SHORT * n_short)))])
         )
         return True
-
-    def between(self, first: Point, last: Point) -> Point:
-        """Return the point between two at which the objective is least."""
-        from bagwise.solvers.svm._pass_svm_kernels import hinge_slope
-
-        bounds, (w, b, z) = self.bounds, first
-        dw, db, dz = last[0] - w, last[1] - b, last[2] - z
-        terms = bounds.sign, bounds.target, bounds.cost
-        low, high, step = 0.0, 1.0, 1.0
-        for _ in range(20):
-            slope = float(dw @ (w + step * dw)) + hinge_slope(*terms, z, dz, b, db, step)
-            low, high = (step, high) if slope <= 0.0 else (low, step)
-            if low == 1.0:
-                return last
-            step = 0.5 * (low + high)
-        return w + low * dw, b + low * db, z + low * dz
 
 
 class KnownRows:
     """Some rows in memory with their Gram matrix; when others are chosen, only these are read."""
 
-    def __init__(self, source: PassRows) -> None:
+    def __init__(self, source: PassRows | FeatureRows) -> None:
         self.source, self.index = source, np.empty(0, np.int64)
         self.rows = source.take(self.index)
         self.gram = np.empty((0, 0))
@@ -168,11 +149,3 @@ class KnownRows:
 
 def _all(rows: FeatureRows) -> Any:
     return rows.features(np.arange(rows.n))
-
-
-def _largest(values: Floats, n: int) -> Integers:
-    """Return where the largest ``n`` values are that are not minus infinity."""
-    if n < len(values):
-        found = np.argpartition(-values, n)[:n]
-        return found[values[found] > -np.inf]
-    return np.flatnonzero(values > -np.inf)

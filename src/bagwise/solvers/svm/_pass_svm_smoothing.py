@@ -84,20 +84,28 @@ class Smoothing:
 
     def _newton(self, alpha: Floats, gradient: Floats) -> None:
         bounds, model = self.bounds, self.model
-        free = np.flatnonzero((alpha > 0.0) & (alpha < model.cap))
-        size = max(_SAMPLE * min(bounds.rows.d, _MOST_FEATURES), _SMALLEST_SAMPLE)
-        some = free if len(free) <= size else np.sort(self.rng.choice(free, size, replace=False))
-        weight = model.slope[some] * (len(free) / max(1, len(some)))
+        some, weight = self._sample()
         rows = bounds.rows.take(some)
         model.gradient, model.gradient_b = gradient, 0.0
         dw, db = model.direction_on(rows, weight)
-        self._offer_corrected(alpha, some, rows, weight, dw, db)
+        inside = (alpha[some] > 0.0) & (alpha[some] < model.cap[some])
+        self._offer_corrected(alpha, some, rows, np.where(inside, weight, 0.0), dw, db)
         if bounds.ended:
             return
         dz = bounds.dot(dw)
         step = model.search(dw, db, dz)
+        model.adapt_blur(step)
         model.w, model.b, model.z = model.w + step * dw, model.b + step * db, model.z + step * dz
         self.v = None
+
+    def _sample(self) -> tuple[Integers, Floats]:
+        """Return rows that tell the curvature, and how much each of them bends."""
+        d, (free, weight) = self.bounds.rows.d, self.model.free_terms()
+        size = max(_SAMPLE * min(d, _MOST_FEATURES), _SMALLEST_SAMPLE)
+        if len(free) <= size:
+            return free.copy(), weight.copy()
+        some = np.sort(self.rng.choice(len(free), size, replace=False))
+        return free[some], weight[some] * (len(free) / size)
 
     def _offer_corrected(
         self, alpha: Floats, some: Integers, rows: Any, weight: Floats, dw: Floats, db: float

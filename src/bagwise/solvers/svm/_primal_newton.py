@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -303,11 +303,7 @@ class NewtonModel:
             dw, db, n_free = self._direction()
             dz = self.matrix.dot(dw)
             step = self.search(dw, db, dz)
-            # A step cut short ran into terms that were taken for settled.
-            if step <= 0.3:
-                self.blur = max(4.0 * self.blur, 0.5)
-            elif step < 3.0:
-                self.blur = 0.25 * self.blur if self.blur > 0.2 else 0.0
+            self.adapt_blur(step)
             if step == 0.0 or (worse > 3 and self._is_rounding(size, n_free)):
                 return Status.STALLED
             self.w = self.w + step * dw
@@ -359,8 +355,18 @@ class NewtonModel:
             step = guess if low < guess < min(high, 1e3 * max(low, 1.0)) else middle
         return low
 
-    def _direction(self) -> tuple[Floats, float, int]:
-        """Return the Newton step as if no term reached a bound, and how many terms are free."""
+    def adapt_blur(self, step: float) -> None:
+        """Widen the blur after a step cut short: it ran into terms that were taken for settled."""
+        if step <= 0.3:
+            self.blur = max(4.0 * self.blur, 0.5)
+        elif step < 3.0:
+            self.blur = 0.25 * self.blur if self.blur > 0.2 else 0.0
+
+    def free_terms(self) -> tuple[Integers, Floats]:
+        """Return which terms are free, or nearly so, and how much they bend; until the next call.
+
+        ``signed`` must hold the answers at the current point.
+        """
         from bagwise.solvers.svm._primal_newton_kernels import free_terms
 
         widest = float(np.abs(self.signed).max(initial=0.0)) if self.blur else 0.0
@@ -368,8 +374,12 @@ class NewtonModel:
             self.sign, self.target, self.z, self.b, *self._terms, widest, self.blur,
             self._free, self._weight,
         )  # fmt: skip
-        rows, weight = self.matrix.take(self._free[:count]), self._weight[:count]
-        return *self.direction_on(rows, weight), count
+        return self._free[:count], self._weight[:count]
+
+    def _direction(self) -> tuple[Floats, float, int]:
+        """Return the Newton step as if no term reached a bound, and how many terms are free."""
+        free, weight = self.free_terms()
+        return *self.direction_on(self.matrix.take(free), weight), len(free)
 
     def direction_on(self, rows: FeatureRows, weight: Floats) -> tuple[Floats, float]:
         """Return the Newton step if these rows, bent by these weights, are all that bends."""
