@@ -6,8 +6,9 @@ fit is done from memory or, with ``--store``, from a store in a temporary folder
 problem of SIL, beside liblinear's hinge until its objective, with its penalised bias, is within
 1e-3 of our lower bound. Last, with ``--largest``, the slope of log time against log rows.
 
-Figures of the guide: ``python benchmarks/bench_passes.py``; wide data ``--features 1000
---instances 100000``, text ``--features 50000 --filled 50 --instances 1000000``.
+The rows of the guide, each by itself: ``--instances 400000 --store --methods MISVM SIL``; wide data
+``--features 1000 --instances 100000``; text ``--features 50000 --filled 50 --instances 1000000``;
+narrow data ``--features 20 --instances 1000000``; the slope ``--methods none --largest 3000000``.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from bagwise import Bags
 from bagwise.bags import scan_max
 from bagwise.solvers import PassRows, solve_svm_by_passes
 from bagwise.svm import MISVM, SIL, LabelMeanSVM, MIKernelSVM, StatisticKernelSVM, miSVM
+from bagwise.svm.machinery import _kernel_machine
 
 
 def make(n, d, filled=0, size=1000):
@@ -76,13 +78,22 @@ def memory(function):
         tracemalloc.stop()
 
 
+def compile_all(bags):
+    """Fit a few instances by passes, by working sets and by Newton steps."""
+    tiny = Bags(bags.instances[:2000], np.arange(0, 2001, 50))
+    before, _kernel_machine.MANY_VALUES = _kernel_machine.MANY_VALUES, 1
+    for model in (MISVM(1.0, kernel="linear"), SIL(1e-3, kernel="linear")):
+        model.fit(tiny, np.arange(40) % 2)
+    _kernel_machine.MANY_VALUES = before
+
+
 def scan(bags):
     coef = np.random.default_rng(1).normal(size=bags.n_features)
     matrix, starts, stops = bags.segments
     return timed(lambda: scan_max(matrix, coef, starts, stops), repeats=5)[0]
 
 
-def fits(bags, y, costs, unit):
+def fits(bags, y, costs, unit, methods):
     models = {
         "LabelMeanSVM": LabelMeanSVM(kernel="linear"),
         "MIKernelSVM": MIKernelSVM(kernel="linear"),
@@ -95,6 +106,8 @@ def fits(bags, y, costs, unit):
             f"miSVM C={C:g}": miSVM(C, kernel="linear"),
         }
     for name, model in models.items():
+        if methods and name.split()[0] not in methods:
+            continue
         seconds, _ = timed(lambda model=model: model.fit(bags, y))
         peak = memory(lambda model=model: model.fit(bags, y)) if bags.n_instances <= 10**5 else None
         size = "" if peak is None else f"{peak:8.0f} MB"
@@ -130,13 +143,14 @@ def beside_liblinear(bags, y, C):
     )
 
 
-def growth(largest, d):
-    sizes, times = [10**5], []
-    while sizes[-1] * 10 <= largest:
-        sizes.append(sizes[-1] * 10)
+def growth(largest, d, C):
+    """Print the slope of log time against log rows, from 300,000 on: below, no passes are made."""
+    sizes, times = [3 * 10**5], []
+    while sizes[-1] < largest:
+        sizes.append(min(largest, 3 * sizes[-1]))
     for n in sizes:
         bags, y = make(n, d)
-        times.append(timed(lambda bags=bags, y=y: MISVM(kernel="linear").fit(bags, y))[0])
+        times.append(timed(lambda bags=bags, y=y: MISVM(C, kernel="linear").fit(bags, y))[0])
         print(f"MISVM, {n:,} x {d}: {times[-1]:.2f} s", flush=True)
     if len(sizes) > 1:
         print(f"slope {np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}")
@@ -149,6 +163,7 @@ def main():
     parser.add_argument("--filled", type=int, default=0, help="non-zeros of a row; 0: dense")
     parser.add_argument("--costs", type=float, nargs="*", default=[1.0, 100.0])
     parser.add_argument("--store", action="store_true", help="fit from a store")
+    parser.add_argument("--methods", nargs="*", help="such as MISVM and LinearSVC; all by default")
     parser.add_argument("--largest", type=int, default=0, help="rows of 64 features, for the slope")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -156,15 +171,14 @@ def main():
         if options.store:
             bags.write(Path(folder) / "made.bags")
             bags = Bags.open(Path(folder) / "made.bags")
-        small = bags[: min(len(bags), 30)]
-        MISVM(kernel="linear").fit(small, np.arange(len(small)) % 2)  # compile
-        solve_svm_by_passes(PassRows(small), np.resize([1.0, -1.0], small.n_instances), 1.0)
+        compile_all(bags)
         unit = scan(bags)
         print(f"{bags}\nscan_max: {unit:.4f} s of processor time")
-        fits(bags, y, options.costs, unit)
-        beside_liblinear(bags, y, options.costs[0])
+        fits(bags, y, options.costs, unit, options.methods)
+        if not options.methods or "LinearSVC" in options.methods:
+            beside_liblinear(bags, y, options.costs[0])
     if options.largest:
-        growth(options.largest, 64)
+        growth(options.largest, 64, options.costs[0])
 
 
 if __name__ == "__main__":
