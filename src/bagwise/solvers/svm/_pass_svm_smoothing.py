@@ -81,6 +81,7 @@ class Smoothing:
         terms = model.base, model.slope, model.cap
         model.b = _root(lambda b: imbalance(model.sign, model.target, model.z, b, *terms), model.b)
         answers(model.sign, model.target, model.z, model.b, *terms, model.signed)
+        _take_excess(model.signed, model.cap, float(model.signed.sum()))
 
     def _newton(self, alpha: Floats, gradient: Floats) -> None:
         bounds, model = self.bounds, self.model
@@ -124,10 +125,24 @@ class Smoothing:
 
         b = _root(excess, db)
         after = np.clip(before - weight * sign * (z + b), 0.0, cap)
+        signed = sign * after
+        others = float(model.signed.sum()) - float(sign @ before)
+        _take_excess(signed, cap, float(signed.sum()) + others)
         changed = alpha.copy()
-        changed[some] = after
-        v = self.v + rows.combine(sign * (after - before))
+        changed[some] = np.abs(signed)
+        v = self.v + rows.combine(signed - sign * before)
         self.bounds.offer_dual(changed, v)
+
+
+def _take_excess(signed: Floats, cap: Floats, excess: float) -> None:
+    """Take what rounding left of a balance from the multiplier that is farthest from its bounds."""
+    if not len(signed):
+        return
+    size = np.abs(signed)
+    room = np.minimum(size, cap - size)
+    k = int(room.argmax())
+    if room[k] > abs(excess):
+        signed[k] -= excess
 
 
 def _root(function: Any, b: float) -> float:
