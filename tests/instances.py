@@ -106,7 +106,7 @@ VARIANTS = [
     M3IC(C=10.0, balance=np.inf, n_init=20),
     M3IC(solver="cutting_plane", n_init=2),
     DiverseDensity(cause="most_likely", threshold="half"),
-    EMDD(n_init="all", class_weight="balanced"),
+    EMDD(n_init=2, class_weight="balanced"),
     MIMLCA(solver="lloyd", center=True),
     MIMLCA(kernel="rbf", n_components=8, random_state=0),
     MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=0.1, n_init=2, random_state=0),

@@ -94,7 +94,7 @@ class DiverseDensity(ConceptMachine):
         threshold: str = "learned",
         class_weight: Any = None,
         pos_label: Any = None,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_iter: int = 500,
         n_jobs: int | None = None,
     ) -> None:

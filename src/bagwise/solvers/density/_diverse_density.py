@@ -18,7 +18,7 @@ from bagwise.solvers._result import Result, Status
 NEAREST = 1e-12
 _FURTHEST = 700.0  # beyond it a probability is 0 but for rounding
 _SMALL = 1e-9  # a probability of a bag that is the sum of those of its instances
-_UNIT = 0.01  # of the weight of all bags: smaller values count as 0
+_UNIT = 0.1  # of the weight of all bags: smaller values count as 0
 _BLOCK = 64e6  # bytes of distances in work at a time
 
 Cause = Literal["noisy_or", "most_likely"]
@@ -172,7 +172,7 @@ def maximize_density(
     starts : array-like of shape (n_starts, 2 * n_features)
         Points and, behind each, scales to start from.
     tol : float
-        A start ends when its value falls by less, in units of itself or of a hundredth of the
+        A start ends when its value falls by less, in units of itself or of a tenth of the
         weight of all bags, or is flat to this.
     max_iter : int
         Most steps of each start.
@@ -207,7 +207,7 @@ def maximize_density_by_rounds(
     starts : array-like of shape (n_starts, 2 * n_features)
         Points and, behind each, scales to start from.
     tol : float
-        A start ends when a round lowers its value by less, in units of itself or of a hundredth of
+        A start ends when a round lowers its value by less, in units of itself or of a tenth of
         the weight of all bags; so do the steps in a round.
     max_iter : int
         Most rounds.
