@@ -226,7 +226,7 @@ def test_every_classifier(toy, name, cls):
 NO_MATRIX = ("RandomSetSVM", "ReducedSetSVM", "SparseMI")
 SHARING = {  # estimator, whether a matrix, whether solutions
     **{
-        name: (cls(), name not in NO_MATRIX, name not in (*NO_MATRIX, "RegSVM"))
+        name: (cls(), name not in NO_MATRIX, name not in (*NO_MATRIX, "MIODM", "ODM", "RegSVM"))
         for name, cls in CLASSIFIERS
     },
     "edges": (MIGraphSVM(graph="edges"), True, True),

@@ -195,7 +195,6 @@ def test_all_public_functions_are_here():
         "learn_cluster_metric",
         "row_space",
         "whitening",
-        "best_concept",
         "log_odds",
     }  # sums and linear algebra
     assert public - helpers == set(GOOD)

@@ -11,7 +11,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, BagSource, Chunk, distinct_instances, segment_rows
 from bagwise.base import AsymmetricClassifier, BagTags, Target, best_threshold, one_vs_rest
-from bagwise.solvers import Certificate, Density, DensityResult, Status, best_concept, log_odds
+from bagwise.solvers import Certificate, Density, DensityResult, Status, log_odds
 
 _MOST_CANDIDATES = 1000  # instances among which the best starts are looked for
 _UNREACHED = 1e9  # a threshold that no bag is above
@@ -79,7 +79,7 @@ class ConceptMachine(AsymmetricClassifier):
             rows = (instances - center) / unit
             share = weight / weight.sum()  # so that tol means the same for any weights
             density = Density(rows, bags.offsets, sign, share, self._cause)  # type: ignore[arg-type]
-            found = best_concept(self._search(density, self._starts(bags, density)))
+            found = _best(self._search(density, self._starts(bags, density)))
             threshold = 0.0
             if self.threshold == "learned":
                 odds = self._of_bags(density.distances(found.x[None])[0], bags.offsets[:-1])
@@ -181,6 +181,13 @@ class _Concept:
     scale: Floats
     threshold: float
     certificate: Certificate
+
+
+def _best(results: list[DensityResult]) -> DensityResult:
+    """Return the result of the lowest objective, and with those of all starts in ``ends``."""
+    ends = np.array([result.objective for result in results])
+    best = results[int(ends.argmin())]
+    return replace(best, ends=ends) if len(ends) > 1 else best
 
 
 def _everywhere(n_features: int, *, is_positive: bool) -> _Concept:

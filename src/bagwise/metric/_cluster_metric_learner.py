@@ -119,17 +119,22 @@ class ClusterMetricLearner(MetricLearner):
         if kernel.name == "linear":
             mapped = make_map(kernel, bags.instances[:1], **options)
             return mapped, FeaturePasses(self._source(bags), bag_weight)
+        if self.approx in ("nystroem", "fourier"):
+            mapped = make_map(kernel, bags.instances, **options)
+            self._check_directions()
+            return mapped, FeaturePasses(self._source(bags), bag_weight, mapped.transform)
+        self._check_directions()
+        mapped, features = make_features(kernel, bags.instances, **options)
+        return mapped, FeaturePasses(self._source(Bags(features, bags.offsets)), bag_weight)
+
+    def _check_directions(self) -> None:
+        """Refuse all directions of a kernel other than the linear one."""
         if self.n_components is None and self.ridge == 0.0:
             msg = (
                 f"{type(self).__name__} with kernel={self.kernel!r} needs n_components or ridge: "
                 "in all directions of such a kernel any labels are equally good."
             )
             raise ValueError(msg)
-        if self.approx in ("nystroem", "fourier"):
-            mapped = make_map(kernel, bags.instances, **options)
-            return mapped, FeaturePasses(self._source(bags), bag_weight, mapped.transform)
-        mapped, features = make_features(kernel, bags.instances, **options)
-        return mapped, FeaturePasses(self._source(Bags(features, bags.offsets)), bag_weight)
 
     def _source(self, bags: Bags) -> BagSource:
         return BagSource(bags, max_memory=self.max_memory)

@@ -24,7 +24,6 @@ from bagwise.solvers.clustering._mmc import MMCResult, solve_mmc_by_cccp, solve_
 from bagwise.solvers.density._diverse_density import (
     Density,
     DensityResult,
-    best_concept,
     log_odds,
     maximize_density,
     maximize_density_by_rounds,
@@ -139,7 +138,6 @@ __all__ = [
     "Step",
     "SumRows",
     "balance_direction",
-    "best_concept",
     "generate_assignments",
     "instance_keys",
     "learn_cluster_metric",

@@ -1,7 +1,6 @@
 """Diverse density: where positive bags come near and negative bags do not."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
@@ -315,10 +314,3 @@ def _slope(concepts: Floats, pulls: Floats, first: Floats, second: Floats) -> Fl
     of_point = -2.0 * s * s * (first - h * total)
     of_scale = 2.0 * s * (second - 2.0 * h * first + h * h * total)
     return np.hstack([of_point, of_scale])
-
-
-def best_concept(results: Sequence[DensityResult]) -> DensityResult:
-    """Return the result with the lowest objective, and with those of all starts in ``ends``."""
-    ends = np.array([result.objective for result in results])
-    best = results[int(ends.argmin())]
-    return replace(best, ends=ends) if len(ends) > 1 else best
