@@ -3,8 +3,9 @@
 A model learns every label of the lists against the rest. Each instance then gets the label, of
 those on the list of its bag, for which it scores highest. ``MIMLCA`` has given instances their
 labels while it learned, each label of a list to one instance at most: these it keeps. Below the
-threshold of ``--reject`` an instance gets none. As CSV: ``bag,instance,name,label,score``, where instances are counted from 0 and the
-label is empty if it is none of these. The object that ``--json`` prints::
+threshold of ``--reject`` an instance gets none. As CSV: ``bag,instance,name,label,score``, where
+instances are counted from 0 and the label is empty if it is none of these. The object that
+``--json`` prints::
 
     {"schema": 1, "command": "annotate", "seed": int, "data": DATA,
      "model": {"name": str, "parameters": {...}, "scaled": bool, "imputed": bool},

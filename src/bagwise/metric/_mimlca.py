@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, bag_digests, segment_rows
 from bagwise.base import Target, documented
@@ -195,7 +195,7 @@ class MIMLCA(ClusterMetricLearner):
         return best.labels[rows], best.certificate
 
     def _best_start(
-        self, passes: FeaturePasses, basis: Basis, lists: Floats, rng: np.random.Generator
+        self, passes: FeaturePasses, basis: Basis, lists: Booleans, rng: np.random.Generator
     ) -> LabelAssignmentResult:
         rows = passes.whitened(basis, self._keep_bytes())
         results = [
@@ -216,7 +216,7 @@ class MIMLCA(ClusterMetricLearner):
         return replace(best, ends=ends) if self.n_init > 1 else best
 
 
-def alike(bags: Bags, lists: Floats) -> Integers:
+def alike(bags: Bags, lists: Booleans) -> Integers:
     """Return for each bag the first one with the same instances in the same order, and list."""
     keys = bag_digests(bags)
     first = np.arange(len(bags))
@@ -230,8 +230,8 @@ def alike(bags: Bags, lists: Floats) -> Integers:
     return first
 
 
-def listed(target: Target) -> Floats:
-    """Return 1 for each label that is on the list of a bag; one for each class of single labels."""
+def listed(target: Target) -> Booleans:
+    """Tell which labels are on the list of a bag; of classes, its own."""
     if target.codes is None:
-        return (target.signs > 0).astype(np.float64)
-    return np.eye(len(target.classes))[target.codes]
+        return np.asarray(target.signs > 0)
+    return np.asarray(target.codes[:, None] == np.arange(len(target.classes)))
