@@ -7,6 +7,7 @@ from bagwise import all_estimators
 from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
 from bagwise.density import EMDD, DiverseDensity
 from bagwise.embedding import MILES
+from bagwise.ensemble import MILBoost
 from bagwise.metric import MIMLCA, MLCA
 from bagwise.neighbors import CitationKNN, CitationKNNROI
 from bagwise.preprocessing import InstanceTransformer
@@ -107,6 +108,8 @@ VARIANTS = [
     M3IC(solver="cutting_plane", n_init=2),
     DiverseDensity(cause="most_likely", threshold="half"),
     EMDD(n_init=2, class_weight="balanced"),
+    MILBoost(variant="isr", class_weight="balanced", n_estimators=10),
+    MILBoost(variant="average"),
     MIMLCA(solver="lloyd", center=True),
     MIMLCA(kernel="rbf", n_components=8, random_state=0),
     MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=0.1, n_init=2, random_state=0),

@@ -68,7 +68,7 @@ ROOMS_INSIDE = {
         {"operators"},
         {"programs"},
         {"svm"},
-        {"assignments", "clustering", "density", "expansion", "metric"},
+        {"assignments", "boosting", "clustering", "density", "expansion", "metric"},
     ],
     "svm": [{"machinery"}, {""}],
 }

@@ -30,6 +30,7 @@ _SUBPACKAGES = {
     "datasets",
     "density",
     "embedding",
+    "ensemble",
     "exceptions",
     "inspection",
     "io",

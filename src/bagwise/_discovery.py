@@ -4,7 +4,15 @@ from importlib import import_module
 from typing import Any
 
 #: Subpackages whose public classes are estimators, each constructible without arguments.
-ESTIMATOR_PACKAGES = ("cluster", "density", "embedding", "metric", "neighbors", "svm")
+ESTIMATOR_PACKAGES = (
+    "cluster",
+    "density",
+    "embedding",
+    "ensemble",
+    "metric",
+    "neighbors",
+    "svm",
+)
 
 
 def all_estimators() -> list[tuple[str, type[Any]]]:

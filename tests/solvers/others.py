@@ -191,6 +191,38 @@ def k_medoids(kind, method):
 # ------------------------------------------------------------- assignments, expansions, surrogates
 
 
+def boosted(kind, loss):
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    signs = np.r_[np.ones(4), -np.ones(4)]
+    weight = np.maximum(cost[:8], 1e-3)
+
+    def objective(result):
+        F = np.full(24, result.intercept)
+        for coef, stump in zip(result.x, result.learners, strict=True):
+            F += coef * stump.sign * np.where(X[:, stump.feature] > stump.threshold, 1.0, -1.0)
+        F = F.reshape(8, 3)
+        if loss == "average":
+            terms = weight * np.exp(-signs * F.mean(axis=1))
+        elif loss == "isr":
+            terms = weight * np.logaddexp(0.0, -signs * np.logaddexp.reduce(F, axis=1))
+        else:
+            missed = np.logaddexp(0.0, F).sum(axis=1)
+            hit = -np.log1p(-np.exp(-np.maximum(missed, 1.0)))
+            hit = np.where(missed < 1.0, -np.log(-np.expm1(-missed)), hit)
+            terms = weight * np.where(signs > 0, hit, missed)
+        return Value(float(terms.sum()), 100.0 * float(np.abs(terms).sum()))
+
+    return Problem(
+        "boost_bags", f"{kind}-{loss}",
+        {
+            "weak": solvers.Stumps(X), "offsets": np.arange(0, 25, 3), "sign": signs,
+            "weight": weight, "loss": loss,
+        },
+        objective, exact={}, is_sure=False,
+    )  # fmt: skip
+
+
 def concepts(kind, solver, cause="most_likely"):
     A, _, cost = rows(kind)
     X = A[:24].astype(float)

@@ -17,6 +17,7 @@ from solvers.machines import (
 from solvers.others import (
     assignments,
     bag_mmc,
+    boosted,
     concepts,
     cuts,
     expansion,
@@ -119,6 +120,7 @@ def table():
         out += [mmc(kind, "search_bag_mmc"), expansion(kind, "minimize_expansion")]
         out += [expansion(kind, "solve_expansion")]
         out += [k_medoids(kind, "fasterpam"), k_medoids(kind, "alternate")]
+        out += [boosted(kind, loss) for loss in ("noisy_or", "isr", "average")]
         out += [concepts(kind, "maximize_density", "noisy_or")]
         out += [concepts(kind, "maximize_density_by_rounds")]
         out += [label_assignments(kind, method) for method in ("exact", "lloyd")]

@@ -23,6 +23,7 @@ CONE = {
     "points": GRAM, "index": np.arange(6), "sign": SIGN, "cost": 1.0, "contrasts": np.eye(6)[:2],
     "radius": 0.5, "price": 1.0,
 }  # fmt: skip
+BOTH = np.array([1.0, -1.0, 1.0])
 DENSITY = solvers.Density(X, BAGS.offsets, SIGN[:3], cause="most_likely")
 PROBLEM = solvers.AssignmentProblem(
     instances=np.eye(4), cross=np.zeros((4, 1)), fixed=np.eye(1), offsets=np.array([0, 2, 4])
@@ -66,6 +67,7 @@ GOOD = {
         "inner": NuSVMInner(np.array([1.0, 1.0, -1.0]), np.full(3, 0.5)),
         "rng": np.random.default_rng(0),
     },
+    "boost_bags": {"weak": solvers.Stumps(X), "offsets": BAGS.offsets, "sign": BOTH},
     "maximize_density": {"density": DENSITY, "starts": np.ones((2, 4))},
     "maximize_density_by_rounds": {"density": DENSITY, "starts": np.ones((2, 4))},
     "majorize_minimize": {"problem": _Square(), "x0": 1.0},
@@ -196,6 +198,7 @@ def test_all_public_functions_are_here():
         "row_space",
         "whitening",
         "log_odds",
+        "log_odds_of_missed",
     }  # sums and linear algebra
     assert public - helpers == set(GOOD)
 

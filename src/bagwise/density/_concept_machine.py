@@ -7,11 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, as_dense
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, BagSource, Chunk, distinct_instances, segment_rows
 from bagwise.base import AsymmetricClassifier, BagTags, Target, best_threshold, one_vs_rest
-from bagwise.solvers import Certificate, Density, DensityResult, Status, log_odds
+from bagwise.solvers import (
+    Certificate,
+    Density,
+    DensityResult,
+    Status,
+    log_odds,
+    log_odds_of_missed,
+)
 
 _MOST_CANDIDATES = 1000  # instances among which the best starts are looked for
 _UNREACHED = 1e9  # a threshold that no bag is above
@@ -69,7 +76,7 @@ class ConceptMachine(AsymmetricClassifier):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
-        instances = _dense(bags.instances)
+        instances = as_dense(bags.instances)
 
         def solve(output: int) -> _Concept:
             sign, weight = target.signs[:, output], cost_weight[:, output]
@@ -121,13 +128,10 @@ class ConceptMachine(AsymmetricClassifier):
             return log_odds(np.minimum.reduceat(distance, starts))
         with np.errstate(under="ignore"):
             missed = np.log(-np.expm1(-np.maximum(distance, 1e-12)))
-        # P is 1 - exp(-a) where a is minus the log of the chance that all instances are negative.
-        chance = np.maximum(-np.add.reduceat(missed, starts), 1e-300)
-        large = np.minimum(chance, 700.0)
-        return np.where(chance > 1e-9, np.log(np.expm1(large)) + (chance - large), np.log(chance))
+        return log_odds_of_missed(-np.add.reduceat(missed, starts))
 
     def _distances(self, instances: Any, output: int) -> Floats:
-        apart = (_dense(instances) - self.concepts_[output]) * self.scales_[output]
+        apart = (as_dense(instances) - self.concepts_[output]) * self.scales_[output]
         return np.asarray(np.einsum("ij,ij->i", apart, apart))
 
     def _bag_outputs(self, bags: Bags) -> Floats:
@@ -159,10 +163,6 @@ class ConceptMachine(AsymmetricClassifier):
             scale_powers={},
             shift_invariant=True,
         )
-
-
-def _dense(rows: Any) -> Floats:
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
 
 
 def _standards(rows: Floats, weight: Floats) -> tuple[Floats, Floats]:

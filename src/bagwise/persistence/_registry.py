@@ -14,7 +14,7 @@ import numpy as np
 
 from bagwise.persistence._entry import INPUT, Entry, entry
 from bagwise.persistence._metric import LearnedMetric, Metric
-from bagwise.persistence._params import Nested, Value
+from bagwise.persistence._params import Nested, Nothing, Value
 from bagwise.persistence._schema import (
     Array,
     Field,
@@ -191,6 +191,36 @@ def _check_concepts(state: Mapping[str, Any], at: Scope) -> None:
     """Check the classes, and which one is positive."""
     _check_classes(state, at)
     _check_positive(state, at)
+
+
+_WEAK = "model files hold decision stumps (estimator=None) only; use skops for other learners"
+
+#: `MILBoost`: a table of stumps for each problem; other weak learners are not data.
+_PER_ROUND = ("n_outputs", "n_rounds")
+_BOOST: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    **_POSITIVE,
+    "estimator_weights_": Array(shape=_PER_ROUND, itemsizes=(8,), ge=0),
+    "stump_features_": Array(kinds="i", shape=_PER_ROUND, itemsizes=(8,), ge=0),
+    "stump_thresholds_": Array(shape=_PER_ROUND, itemsizes=(8,), finite=False),
+    "stump_signs_": Array(shape=_PER_ROUND, itemsizes=(8,)),
+    "estimators_": Optional(Nothing(_WEAK)),
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "result_": CertificateField(),
+}
+
+
+def _check_boost(state: Mapping[str, Any], at: Scope) -> None:
+    """Check the classes, and that stumps are such and look at features."""
+    _check_classes(state, at)
+    _check_positive(state, at)
+    if (state["stump_features_"] >= at.sizes["n_features"]).any():
+        at.child("stump_features_").fail("must count features")
+    if (np.abs(state["stump_signs_"]) != 1.0).any():
+        at.child("stump_signs_").fail("must be 1 or -1")
+    if np.isnan(state["stump_thresholds_"]).any():
+        at.child("stump_thresholds_").fail("must be numbers")
 
 
 #: `MLCA`, `MIMLCA`: a linear map of features, or an expansion, and centres of labels after it.
@@ -442,6 +472,12 @@ REGISTRY: Mapping[str, Entry] = dict(
                 check=_check_citation_knn,
             )
             for name in ("CitationKNN", "CitationKNNROI")
+        ),
+        entry(
+            "bagwise.ensemble.MILBoost",
+            _BOOST,
+            params={"estimator": Nothing(_WEAK)},
+            check=_check_boost,
         ),
         entry("bagwise.cluster.BAMIC", _BAMIC, params={"metric": Metric()}, check=_check_bamic),
         entry("bagwise.cluster.BagKMeans", _BAG_KMEANS, check=_check_clusters),

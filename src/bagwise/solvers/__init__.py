@@ -11,6 +11,7 @@ from bagwise.solvers.assignments._assignments import (
     generate_assignments,
 )
 from bagwise.solvers.assignments._mirror_prox import solve_by_mirror_prox
+from bagwise.solvers.boosting._boost import BoostResult, Stump, Stumps, boost_bags
 from bagwise.solvers.clustering._bag_mmc import BagMMCResult, solve_bag_mmc
 from bagwise.solvers.clustering._bag_mmc_by_cuts import solve_bag_mmc_by_cuts
 from bagwise.solvers.clustering._bag_mmc_search import (
@@ -25,6 +26,7 @@ from bagwise.solvers.density._diverse_density import (
     Density,
     DensityResult,
     log_odds,
+    log_odds_of_missed,
     maximize_density,
     maximize_density_by_rounds,
 )
@@ -85,6 +87,7 @@ __all__ = [
     "Basis",
     "BatchObjective",
     "BlockGram",
+    "BoostResult",
     "CachedRows",
     "Certificate",
     "ClusterMetric",
@@ -136,12 +139,16 @@ __all__ = [
     "StackedRows",
     "Status",
     "Step",
+    "Stump",
+    "Stumps",
     "SumRows",
     "balance_direction",
+    "boost_bags",
     "generate_assignments",
     "instance_keys",
     "learn_cluster_metric",
     "log_odds",
+    "log_odds_of_missed",
     "majorize_minimize",
     "maximize_density",
     "maximize_density_by_rounds",

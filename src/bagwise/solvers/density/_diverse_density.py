@@ -16,6 +16,7 @@ from bagwise.solvers._result import Result, Status
 #: The smallest squared distance: nearer instances are as near as can be.
 NEAREST = 1e-12
 _FURTHEST = 700.0  # beyond it a probability is 0 but for rounding
+_LEAST_CHANCE = 1e-300
 _SMALL = 1e-9  # a probability of a bag that is the sum of those of its instances
 _UNIT = 0.1  # of the weight of all bags: smaller values count as 0
 _BLOCK = 64e6  # bytes of distances in work at a time
@@ -27,6 +28,16 @@ def log_odds(distance: NDArray[Any]) -> Floats:
     r"""Return :math:`\log p / (1 - p)` of :math:`p = e^{-q}`, for squared distances q."""
     q = np.maximum(distance, NEAREST)
     return np.asarray(np.where(q > _FURTHEST, -q, -np.log(np.expm1(np.minimum(q, _FURTHEST)))))
+
+
+def log_odds_of_missed(missed: NDArray[Any]) -> Floats:
+    r"""Return :math:`\log P / (1 - P)` of :math:`P = 1 - e^{-a}`, for a not negative.
+
+    Of a noisy or, a is the sum of :math:`-\log(1 - p)` over the instances of the bag.
+    """
+    a = np.maximum(missed, _LEAST_CHANCE)
+    large = np.minimum(a, _FURTHEST)
+    return np.asarray(np.where(a > _SMALL, np.log(np.expm1(large)) + (a - large), np.log(a)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,1 @@
+"""Sums of weak learners that are found one by one."""
