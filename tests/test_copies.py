@@ -60,6 +60,9 @@ ALLOWED = {
         name: {"dense": (6.0, 2.2), "scattered": (7.0, 3.2), "sparse": (46.0, 20.0)}
         for name in ("DiverseDensity", "EMDD")
     },
+    "stumps: rows, their columns, and these sorted with their order, all dense": {
+        "MILBoost": {"dense": (3.8, 0.1), "scattered": (4.8, 1.1), "sparse": (33.0, 3.3)},
+    },
     "statistics: two vectors of features for each bag of three instances, and dense": {
         name: {"dense": (0.8, 1.5), "scattered": (0.8, 1.5), "sparse": (9.0, 13.5)}
         for name in ("MinimaxKernelSVM", "StatisticKernelSVM")

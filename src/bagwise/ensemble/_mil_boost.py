@@ -53,8 +53,8 @@ class MILBoost(AsymmetricClassifier):
         Most rounds.
     |class_weight, pos_label|
     tol : float
-        Boosting ends before ``n_estimators`` rounds when a round lowers the objective by less,
-        relatively.
+        Boosting ends before ``n_estimators`` rounds when a round lowers the objective by less, in
+        units of the weight of all bags.
     |n_jobs|
 
     Attributes
@@ -126,7 +126,7 @@ class MILBoost(AsymmetricClassifier):
         n_estimators: int = 100,
         class_weight: Any = None,
         pos_label: Any = None,
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         n_jobs: int | None = None,
     ) -> None:
         self.variant = variant

@@ -78,7 +78,7 @@ def boost_bags(
     weight: ArrayLike = 1.0,
     *,
     loss: BagLoss = "noisy_or",
-    tol: float = 1e-8,
+    tol: float = 1e-6,
     max_iter: int = 100,
 ) -> BoostResult:
     r"""Minimise a loss of bags over sums of weak learners, one learner at a time.
@@ -110,7 +110,7 @@ def boost_bags(
     loss : {"noisy_or", "isr", "average"}
         How instances make a bag; see above.
     tol : float
-        It ends when a round lowers the loss by less, relatively.
+        It ends when a round lowers the loss by less, in units of the weight of all bags.
     max_iter : int
         Most rounds.
 
@@ -126,7 +126,7 @@ def boost_bags(
     way = 1.0 if descent.pull.sum() > 0.0 else -1.0
     intercept = way * descent.go(way * up, longest=np.inf)
     coef, learners, history = [], [], [descent.value]
-    status = Status.MAX_ITER
+    status, enough = Status.MAX_ITER, tol * float(descent.weight.sum())
     for _ in range(max_iter):
         checkpoint()
         learner, direction = weak(descent.pull)
@@ -135,7 +135,7 @@ def boost_bags(
             coef.append(step)
             learners.append(learner)
             history.append(descent.value)
-        if step == 0.0 or history[-2] - history[-1] <= tol * history[-2]:
+        if step == 0.0 or history[-2] - history[-1] <= enough:
             status = Status.CONVERGED
             break
     return BoostResult(
