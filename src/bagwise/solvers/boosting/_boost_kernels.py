@@ -23,7 +23,7 @@ def _noisy_or(score: Floats, sign: float, weight: float, pull: Floats) -> float:
         pull[j] *= factor
     if sign < 0.0:
         return weight * missed
-    rest = -np.log(-np.expm1(-missed)) if missed < 1.0 else -np.log1p(-np.exp(-missed))
+    rest: float = -np.log(-np.expm1(-missed)) if missed < 1.0 else -np.log1p(-np.exp(-missed))
     return weight * rest
 
 
