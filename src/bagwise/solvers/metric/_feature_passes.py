@@ -97,9 +97,9 @@ class FeaturePasses:
         for x in _gathered(self.source.map(rows)):
             if total is None:
                 total = np.zeros((x.shape[1], x.shape[1]), x.dtype)
-            _add_upper(total, x)
+            _add_lower(total, x)
         assert total is not None  # a source has a chunk at least
-        return np.asarray(np.triu(total) + np.triu(total, 1).T)
+        return np.asarray(np.tril(total) + np.tril(total, -1).T)
 
     def label_sums(self, labels: Integers, n_labels: int) -> tuple[Floats, Floats]:
         """Return the weighted sum of the rows of each label, and their weight.
@@ -172,14 +172,14 @@ def _gathered(blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         yield np.concatenate(waiting)
 
 
-def _add_upper(total: NDArray[Any], x: NDArray[Any]) -> None:
-    """Add ``x.T @ x`` to the upper half of a matrix, tile by tile in threads if it is wide."""
+def _add_lower(total: NDArray[Any], x: NDArray[Any]) -> None:
+    """Add ``x.T @ x`` to the lower half of a matrix, tile by tile in threads if it is wide."""
     d = len(total)
     width = d if d <= _WIDE else _TILE
 
     def add(begin: int) -> None:
-        tile, above = slice(begin, begin + width), slice(0, begin + width)
-        total[above, tile] += x[:, above].T @ x[:, tile]
+        tile, before = slice(begin, begin + width), slice(0, begin + width)
+        total[tile, before] += x[:, tile].T @ x[:, before]  # rows of the sum are contiguous
 
     for _ in ordered_map(add, range(0, d, width)):
         pass
