@@ -174,6 +174,8 @@ def test_iterations_of_all_problems_count(cls):
 @settings_with("max_iter")
 def test_a_fit_has_not_converged_if_a_problem_inside_has_not(model):
     def stalled(solver, result):
+        if isinstance(result, list):  # one for each start
+            return [stalled(solver, one) for one in result]
         if solver == "majorize_minimize" or not hasattr(result, "status"):
             return result
         return replace(result, status=Status.STALLED)

@@ -123,3 +123,10 @@ def test_log_odds():
     np.testing.assert_allclose(log_odds(q)[:3], np.log(p / (1.0 - p)), rtol=1e-9)
     assert log_odds(np.array([500.0, 1e6])).tolist() == [-500.0, -1e6]
     assert np.isfinite(log_odds(np.zeros(1))).all()
+
+
+def test_rounds_have_not_converged_if_their_last_steps_have_not(rows):
+    density = Density(rows, OFFSETS, SIGN, cause="most_likely")
+    start = np.hstack([rows[1], np.full(3, 0.3)])[None]
+    cut = maximize_density_by_rounds(density, start, tol=1e-2, inner_max_iter=1)[0]
+    assert not cut.converged

@@ -239,6 +239,7 @@ def maximize_density_by_rounds(
     values = density.values(best, np.arange(len(best)))
     histories = [[float(value)] for value in values]
     going, is_done = np.arange(len(best)), np.zeros(len(best), bool)
+    inner = [Status.CONVERGED] * len(best)
     for _ in range(max_iter):
         if not len(going):
             break
@@ -253,12 +254,14 @@ def maximize_density_by_rounds(
         for start in going.tolist():
             histories[start].append(float(values[start]))
         falls = after < before - tol * density.unit(before)
+        for start, result in zip(going.tolist(), results, strict=True):
+            inner[start] = result.status
         is_done[going[~falls]] = True
         going = going[falls]
     return [
         DensityResult(
             objective=float(values[k]),
-            status=Status.CONVERGED if is_done[k] else Status.MAX_ITER,
+            status=_status(inner[k]) if is_done[k] else Status.MAX_ITER,
             n_iter=len(histories[k]) - 1,
             history=np.array(histories[k]),
             solve_time=perf_counter() - started,
@@ -266,6 +269,11 @@ def maximize_density_by_rounds(
         )
         for k in range(len(best))
     ]
+
+
+def _status(inner: Status) -> Status:
+    """Return how a search has ended whose last round ended like this; flat ones stall at once."""
+    return Status.MAX_ITER if inner == Status.MAX_ITER else Status.CONVERGED
 
 
 def _checked_starts(
