@@ -34,6 +34,7 @@ OTHERS = {
     "n_citers": "part of the model",
     "n_components": "part of the model",
     "n_key": "part of the model",
+    "n_estimators": "part of the model",
     "n_jobs": "the battery's check_n_jobs",
     "n_references": "part of the model",
     "n_vectors": "part of the model",

@@ -15,7 +15,7 @@ from bagwise.io import _csv_quick, inspect, read
 
 resource = pytest.importorskip("resource", reason="memory is measured by Unix means")
 
-N_MUTATIONS = min(int(os.environ.get("BAGWISE_FUZZ", "2000")), 20_000)
+N_MUTATIONS = min(int(os.environ.get("BAGWISE_FUZZ", "1000")), 20_000)
 SECONDS = 20  # what no file of a kilobyte may take, on the slowest machine
 MEGABYTES = 600
 
