@@ -191,7 +191,9 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_what_learns_in_passes_never_holds_all_instances(model, stored):
+def test_what_learns_in_passes_never_holds_all_instances(model, stored, monkeypatch):
+    monkeypatch.setenv("BAGWISE_NUM_THREADS", "1")  # so many chunks are in work at a time
+
     def fit(limit):
         steps = InstanceTransformer(MaxAbsScaler(), max_memory=limit), clone(model)
         tracemalloc.start()
