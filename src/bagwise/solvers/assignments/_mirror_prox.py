@@ -13,6 +13,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._threads import checkpoint, single_blas_thread
+from bagwise.exceptions import SolverError
 from bagwise.solvers._checks import check_limits, checked_array
 from bagwise.solvers._result import Status
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem
@@ -134,7 +135,8 @@ class _Average:
     error: float = 0.0
 
     def curvature(self, rows: Floats) -> Floats:
-        raise NotImplementedError
+        msg = "An average of coefficients is no solution, and has no curvature."
+        raise SolverError(msg)
 
 
 class _Saddle:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, as_dense
 from bagwise.solvers.metric._whitening import leading
 
 
@@ -48,8 +48,7 @@ def row_space(rows: Any, weight: Floats) -> RowSpace:
     weight : ndarray of shape (n_rows,)
         Weights of rows; they decide what counts as rounding.
     """
-    product = rows @ rows.T
-    gram = np.asarray(product.toarray() if hasattr(product, "toarray") else product, np.float64)
+    gram = as_dense(rows @ rows.T)
     root = np.sqrt(weight)
     values, vectors = leading(root[:, None] * gram * root, None, rows.dtype)
     lengths = np.sqrt(values)
