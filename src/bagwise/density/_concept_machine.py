@@ -86,7 +86,7 @@ class ConceptMachine(AsymmetricClassifier):
             rows = (instances - center) / unit
             share = weight / weight.sum()  # so that tol means the same for any weights
             density = Density(rows, bags.offsets, sign, share, self._cause)  # type: ignore[arg-type]
-            found = _best(self._search(density, self._starts(bags, density)))
+            found = Certificate.lowest(self._search(density, self._starts(bags, density)))
             threshold = 0.0
             if self.threshold == "learned":
                 odds = self._of_bags(density.distances(found.x[None])[0], bags.offsets[:-1])
@@ -181,13 +181,6 @@ class _Concept:
     scale: Floats
     threshold: float
     certificate: Certificate
-
-
-def _best(results: list[DensityResult]) -> DensityResult:
-    """Return the result of the lowest objective, and with those of all starts in ``ends``."""
-    ends = np.array([result.objective for result in results])
-    best = results[int(ends.argmin())]
-    return replace(best, ends=ends) if len(ends) > 1 else best
 
 
 def _everywhere(n_features: int, *, is_positive: bool) -> _Concept:

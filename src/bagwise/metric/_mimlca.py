@@ -1,6 +1,5 @@
 """MIMLCA: a metric, and the label of each instance, from bags with lists of labels."""
 
-from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
@@ -211,9 +210,7 @@ class MIMLCA(ClusterMetricLearner):
             )
             for number in range(self.n_init)
         ]
-        ends = np.array([result.objective for result in results])
-        best = results[int(ends.argmin())]
-        return replace(best, ends=ends) if self.n_init > 1 else best
+        return Certificate.lowest(results)
 
 
 def alike(bags: Bags, lists: Booleans) -> Integers:

@@ -1,13 +1,16 @@
 """What every solver returns: a point, and the certificate that says how good it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from math import inf, nan
+from typing import TypeVar
 
 import numpy as np
 
 from bagwise._arrays import Floats
+
+Found = TypeVar("Found", bound="Certificate")
 
 
 class Status(StrEnum):
@@ -105,6 +108,16 @@ class Certificate:
     def nothing(cls) -> "Certificate":
         """Certify a fit without an objective, such as that of a method that only keeps bags."""
         return cls(objective=0.0, lower_bound=0.0, residual=0.0, status=Status.NOTHING, n_iter=0)
+
+    @staticmethod
+    def lowest(results: "Sequence[Found]") -> "Found":
+        """Return the result of lowest objective, the first if several have it.
+
+        If there are several results, its ``ends`` are the objectives of all.
+        """
+        ends = np.array([result.objective for result in results])
+        best = results[int(ends.argmin())]
+        return replace(best, ends=ends) if len(ends) > 1 else best
 
     @classmethod
     def total(cls, parts: Sequence["Certificate"]) -> "Certificate":
