@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler
 from bagwise import all_estimators
 from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
 from bagwise.density import EMDD, DiverseDensity
-from bagwise.embedding import MILES
+from bagwise.embedding import MILES, MInD
 from bagwise.ensemble import MILBoost
 from bagwise.metric import MIMLCA, MLCA
 from bagwise.neighbors import CitationKNN, CitationKNNROI
@@ -96,6 +96,8 @@ VARIANTS = [
     ReducedSetSVM(n_vectors=5, kernel="poly", degree=2, coef0=1.0, refit="coef"),
     ReducedSetSVM(n_vectors=10, n_starts=1, refit=None),
     MILES(C=2.0, gamma="median", class_weight="balanced"),
+    MInD(10.0, dissimilarity="maxmin", direction="pooled", metric="cityblock"),
+    MInD(direction="mean", n_prototypes=8),
     BAMIC(3, distance="min", method="alternate"),
     BAMIC(distance="max", metric="cityblock", init="build"),
     BAMIC(3, init="lab", n_init=2),

@@ -49,7 +49,7 @@ ALLOWED = {
         "MILES": {"dense": (2.5, 1.6), "scattered": (3.5, 2.6), "sparse": (5.0, 4.2)},
         **{
             name: {"dense": (2.5, 2.5), "scattered": (3.5, 3.5), "sparse": (5.0, 5.0)}
-            for name in ("CitationKNN", "CitationKNNROI")
+            for name in ("CitationKNN", "CitationKNNROI", "MInD")
         },
     },
     "mean instances: stacked under the instances for the kernel matrix, and dense": {

@@ -36,6 +36,7 @@ OTHERS = {
     "n_key": "part of the model",
     "n_estimators": "part of the model",
     "n_jobs": "the battery's check_n_jobs",
+    "n_prototypes": "part of the model",
     "n_references": "part of the model",
     "n_vectors": "part of the model",
 }

@@ -5,7 +5,11 @@ from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
-from bagwise.base._distance_parameters import DISTANCE_ROUNDING, DistanceParameters
+from bagwise.base._distance_parameters import (
+    DISTANCE_ROUNDING,
+    DistanceParameters,
+    MetricParameter,
+)
 from bagwise.base._docs import documented
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._feature_map import MAP_CONSTRAINTS, FeatureMap, expand, make_features, make_map
@@ -50,6 +54,7 @@ __all__ = [
     "FeatureMap",
     "GammaRule",
     "KernelParameters",
+    "MetricParameter",
     "Same",
     "Share",
     "SharedWork",

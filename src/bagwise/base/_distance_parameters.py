@@ -16,11 +16,10 @@ _BY_DIFFERENCE = ("cityblock", "euclidean", "sqeuclidean")
 DISTANCE_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
 
 
-class DistanceParameters:
-    """The parameters ``distance`` and ``metric``."""
+class MetricParameter:
+    """The parameter ``metric``, a distance between instances."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "distance": [StrOptions({"average", "min", "max", "precomputed"})],
         "metric": [
             StrOptions({"euclidean", "sqeuclidean", "cityblock", "cosine"}),
             InstanceMetric,
@@ -28,13 +27,30 @@ class DistanceParameters:
         ],
     }
 
-    distance: Any
     metric: Any
 
     @property
     def _instance_metric(self) -> InstanceMetric:
         given = isinstance(self.metric, InstanceMetric)
         return self.metric if given else InstanceMetric(self.metric)
+
+    def _distance_tags(self) -> dict[str, Any]:
+        """Return what bag tags say of units and origin."""
+        return {
+            "scale_powers": {} if isinstance(self.metric, str) else None,
+            "shift_invariant": isinstance(self.metric, str) and self.metric in _BY_DIFFERENCE,
+        }
+
+
+class DistanceParameters(MetricParameter):
+    """The parameters ``distance`` and ``metric``."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "distance": [StrOptions({"average", "min", "max", "precomputed"})],
+        **MetricParameter._parameter_constraints,
+    }
+
+    distance: Any
 
     @property
     def _distance_is_given(self) -> bool:
@@ -67,10 +83,5 @@ class DistanceParameters:
         return bags
 
     def _distance_tags(self) -> dict[str, Any]:
-        """Return what bag tags say of units and origin."""
-        return {
-            "scale_powers": {} if isinstance(self.metric, str) else None,
-            "shift_invariant": not self._distance_is_given
-            and isinstance(self.metric, str)
-            and self.metric in _BY_DIFFERENCE,
-        }
+        tags = super()._distance_tags()
+        return {**tags, "shift_invariant": tags["shift_invariant"] and not self._distance_is_given}

@@ -1,5 +1,6 @@
-"""Classifiers of bags that become points: similarities or distances to chosen instances."""
+"""Classifiers of bags that become points: similarities or distances to chosen instances or bags."""
 
 from bagwise.embedding._miles import MILES
+from bagwise.embedding._mind import MInD
 
-__all__ = ["MILES"]
+__all__ = ["MILES", "MInD"]

@@ -175,6 +175,30 @@ _MILES: dict[str, Field] = {
 }
 
 
+_ON_TOP = "model files hold the support vector machine (estimator=None) only; use skops for others"
+
+#: `MInD`: bags that others are compared with, and weights of the dissimilarities.
+_MIND: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    "prototypes_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
+    "prototype_instances_": Matrix("n_instances", "n_features"),
+    "prototype_offsets_": Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0),
+    "coef_": Array(shape=("n_outputs", "n_prototypes"), itemsizes=(8,)),
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "estimators_": Optional(Nothing(_ON_TOP)),
+    "factors_": Optional(Nothing(_ON_TOP)),
+    "result_": CertificateField(),
+}
+
+
+def _check_mind(state: Mapping[str, Any], at: Scope) -> None:
+    """Check the classes, and that the instances of prototypes are theirs."""
+    _check_classes(state, at)
+    scope, sizes = at.child("prototype_offsets_"), at.sizes
+    check_offsets(state["prototype_offsets_"], scope, sizes["n_prototypes"], sizes["n_instances"])
+
+
 #: `DiverseDensity`, `EMDD`: a point and the scales of features for each problem.
 _CONCEPTS: dict[str, Field] = {
     **_BAG_INPUT,
@@ -456,6 +480,12 @@ REGISTRY: Mapping[str, Entry] = dict(
             check=_check_classes,
         ),
         entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
+        entry(
+            "bagwise.embedding.MInD",
+            _MIND,
+            params={"metric": Metric(), "estimator": Nothing(_ON_TOP)},
+            check=_check_mind,
+        ),
         *(
             entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
             for name in ("MLCA", "MIMLCA")
