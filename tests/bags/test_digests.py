@@ -71,8 +71,11 @@ def test_every_value_its_place_and_its_bag_matter():
     assert len(numbers) == 1 + 15 + 6
 
 
-def test_many_instances_have_as_many_numbers():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 100, size=(200_000, 4)).astype(float)
+@pytest.mark.parametrize("values", [range(100), [-1, 1], [0, 1], [1, 1.5]])
+def test_many_instances_have_as_many_numbers(values):
+    """Also where few bits differ."""
+    values = np.array(values, float)
+    n_features = 4 if len(values) > 2 else 33
+    X = np.random.default_rng(0).choice(values, size=(200_000, n_features))
     n_distinct = len(np.unique(X, axis=0))
     assert len(np.unique(bag_digests(Bags(X, np.arange(len(X) + 1))))) == n_distinct

@@ -20,6 +20,8 @@ from bagwise.bags import (
     segment_max,
     segment_mean,
     segment_min,
+    segment_moments,
+    segment_range,
     segment_rows,
     segment_scatter,
     segment_softmax,
@@ -76,6 +78,15 @@ def test_first_of_equal_values_and_first_nan(dtype):
     )
 
 
+@given(st.one_of(segmented(FEW), segmented(ANY)), st.sampled_from([1, 3, 10**6]))
+def test_both_extremes_in_one_read(case, piece_rows):
+    with patch.object(_segments, "chunk_rows", lambda _: piece_rows):
+        low, high = segment_range(*case)
+    np.testing.assert_array_equal(low, segment_min(*case))
+    np.testing.assert_array_equal(high, segment_max(*case))
+    assert low.dtype == high.dtype == case[0].dtype
+
+
 def test_empty_bags_do_not_get_a_neighbour_s_value():
     """`np.maximum.reduceat` gives the middle bag of [0, 2, 2] the value of the next one."""
     for operation in REDUCTIONS:
@@ -115,6 +126,28 @@ def test_weighted_sums_and_means_equal_the_loop(case, data):
     np.testing.assert_allclose(
         segment_mean(values, starts, stops, weights=weights), total / mass, **limits
     )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("first", [0.0, 1e4])
+def test_moments_of_one_read_are_those_of_two(dtype, first):
+    rng = np.random.default_rng(0)
+    values = (rng.normal(size=(30_000, 2)) + np.array([0.0, 100.0])).astype(dtype)
+    values[0] = first  # an outlier where the bag begins
+    values[25_000:] -= 50.0  # and a jump near its end
+    starts, stops = np.array([0, 29_999, 100]), np.array([30_000, 30_000, 103])
+    mean, squares = segment_moments(values, starts, stops)
+    exact = values.astype(np.float64)
+    np.testing.assert_allclose(
+        mean, loop(lambda rows: rows.mean(axis=0), exact, starts, stops), rtol=1e-12, atol=1e-12
+    )
+    expected = loop(lambda rows: len(rows) * rows.var(axis=0), exact, starts, stops)
+    np.testing.assert_allclose(squares, expected, rtol=1e-11)
+    for n_threads in (1, 3):
+        again = segment_moments(values, starts, stops, n_threads=n_threads)
+        assert np.array(again).tobytes() == np.array([mean, squares]).tobytes()
+    alone = segment_moments(values[:, 1], starts, stops)
+    np.testing.assert_allclose(alone, [mean[:, 1], squares[:, 1]], rtol=1e-11)
 
 
 def test_float32_is_summed_in_float64():

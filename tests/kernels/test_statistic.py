@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import bagwise.kernels._sides as sides
 import bagwise.kernels._statistic as statistic_module
 from bagwise.kernels import InstanceKernel
 from bagwise.kernels._statistic import bag_statistics
@@ -28,8 +27,6 @@ def _bags(seed=0, density=0.3):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_each_bag_alone(statistic, form, dtype, monkeypatch):
     monkeypatch.setattr(statistic_module, "_ENTRIES", 7)
-    monkeypatch.setattr(statistic_module, "BLOCK", 4)
-    monkeypatch.setattr(sides, "BLOCK", 4)
     X, starts, stops = _bags()
     X = X.astype(dtype)
     expected = [

@@ -12,6 +12,7 @@ import numpy as np
 from bagwise._jit import REASSOCIATE, compiled
 
 _MANY_COLUMNS = 8  # from so many on, values are read row by row
+_BLOCK_VALUES = 2**14  # that stay in the cache
 
 
 @compiled
@@ -52,6 +53,61 @@ def fill_extreme(values, sign, starts, stops, first, last, best, where):
                     row += 1
             best[i, c] = values[row, c]
             where[i, c] = row - start
+
+
+@compiled
+def fill_range(values, starts, stops, first, last, low, high):
+    """Write the smallest and the largest value of each bag and column; NaN if there is one."""
+    n_columns = values.shape[1]
+    least, most = np.empty(n_columns, values.dtype), np.empty(n_columns, values.dtype)
+    for i in range(first, last):
+        for c in range(n_columns):
+            least[c] = most[c] = values[starts[i], c]
+        for r in range(starts[i] + 1, stops[i]):
+            for c in range(n_columns):
+                value = values[r, c]
+                is_nan = value != value
+                least[c] = value if (value < least[c]) | is_nan else least[c]
+                most[c] = value if (value > most[c]) | is_nan else most[c]
+        for c in range(n_columns):
+            low[i, c], high[i, c] = least[c], most[c]
+
+
+@compiled
+def fill_moments(values, starts, stops, first, last, mean, squares):
+    """Write the mean of each bag and column, and the sum of squared differences from it.
+
+    Only the first block of a bag is read twice: differences from its mean, and then from the mean
+    so far, leave little to be taken off again.
+    """
+    n_columns = values.shape[1]
+    n_block = max(1, _BLOCK_VALUES // max(1, n_columns))
+    center, total, total_squares = (np.empty(n_columns), np.empty(n_columns), np.empty(n_columns))
+    for i in range(first, last):
+        start = starts[i]
+        end = min(start + n_block, stops[i])
+        center[:] = 0.0
+        for r in range(start, end):
+            for c in range(n_columns):
+                center[c] += values[r, c]
+        for c in range(n_columns):
+            center[c] /= end - start
+            squares[i, c] = 0.0
+        for begin in range(start, stops[i], n_block):
+            end = min(begin + n_block, stops[i])
+            total[:] = 0.0
+            total_squares[:] = 0.0
+            for r in range(begin, end):
+                for c in range(n_columns):
+                    gap = values[r, c] - center[c]
+                    total[c] += gap
+                    total_squares[c] += gap * gap
+            for c in range(n_columns):
+                shift = total[c] / (end - start)
+                center[c] += shift
+                squares[i, c] += total_squares[c] - shift * total[c]
+        for c in range(n_columns):
+            mean[i, c] = center[c]
 
 
 @compiled

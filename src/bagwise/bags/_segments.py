@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._arrays import Integers
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import ordered_map
 from bagwise.bags._matrix import Matrix, as_matrix, chunk_rows, read_only, row_bytes
 
@@ -52,6 +52,52 @@ def segment_min(
 ) -> NDArray[Any]:
     """Return the smallest value of each bag; parameters as for `segment_max`."""
     return _extreme(values, starts, stops, n_threads, sign=-1)[0]
+
+
+def segment_range(
+    values: ArrayLike, starts: ArrayLike, stops: ArrayLike, *, n_threads: int | None = None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the smallest and the largest value of each bag, read together.
+
+    Parameters as for `segment_max`.
+
+    Examples
+    --------
+    >>> segment_range([1.0, 5.0, 2.0, 7.0], [0, 2], [2, 4])
+    (array([1., 2.]), array([5., 7.]))
+    """
+    from bagwise.bags import _segment_kernels as kernels
+
+    matrix, is_vector = _as_rows(values)
+    bounds = _as_bounds(starts, stops, len(matrix))
+    pieces, first_piece = _split_long_bags(*bounds, chunk_rows(row_bytes(matrix)))
+    low, high = (np.empty((len(pieces[0]), matrix.shape[1]), matrix.dtype) for _ in range(2))
+    _run(kernels.fill_range, [matrix], pieces, [low, high], n_threads)
+    if len(pieces[0]) > len(bounds[0]):
+        low = segment_min(low, first_piece[:-1], first_piece[1:], n_threads=1)
+        high = segment_max(high, first_piece[:-1], first_piece[1:], n_threads=1)
+    return (low[:, 0], high[:, 0]) if is_vector else (low, high)
+
+
+def segment_moments(
+    values: ArrayLike, starts: ArrayLike, stops: ArrayLike, *, n_threads: int | None = None
+) -> tuple[Floats, Floats]:
+    """Return the mean of each bag, and the sum of squared differences from it.
+
+    Parameters as for `segment_max`; the results are in double precision.
+
+    Examples
+    --------
+    >>> segment_moments([1.0, 5.0, 2.0, 7.0], [0, 2], [2, 4])
+    (array([3. , 4.5]), array([ 8. , 12.5]))
+    """
+    from bagwise.bags import _segment_kernels as kernels
+
+    matrix, is_vector = _as_rows(values)
+    bounds = _as_bounds(starts, stops, len(matrix))
+    mean, squares = (np.empty((len(bounds[0]), matrix.shape[1])) for _ in range(2))
+    _run(kernels.fill_moments, [matrix], bounds, [mean, squares], n_threads)
+    return (mean[:, 0], squares[:, 0]) if is_vector else (mean, squares)
 
 
 def segment_argmax(

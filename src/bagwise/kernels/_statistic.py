@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
-from bagwise.bags import segment_max, segment_min
-from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, common_dtype, slices
+from bagwise.bags import segment_mean, segment_moments, segment_range
+from bagwise.kernels._rows import Matrix, canonical_rows, common_dtype, slices
 from bagwise.kernels._sides import Side
 
 _STATISTICS = ("mean", "mean_std", "minmax")
@@ -74,37 +74,32 @@ def bag_statistics(
     if empty.size:
         msg = f"bag_statistics needs bags with at least one instance. Bag {empty[0]} has none."
         raise ValueError(msg)
-    dtype = common_dtype(X)
-    if statistic != "minmax":
-        return _moments(side, spread=statistic == "mean_std").astype(dtype, copy=False)
     if sp.issparse(X):
-        return _sparse_extremes(side).astype(dtype, copy=False)
-    extremes = [
-        find(X, side.starts, side.stops, n_threads=n_threads) for find in (segment_min, segment_max)
-    ]
-    return np.hstack(extremes).astype(dtype, copy=False)
+        found = _sparse_statistics(side, statistic)
+    else:
+        found = _dense_statistics(side, statistic, n_threads)
+    return found.astype(common_dtype(X), copy=False)
 
 
-def _moments(side: Side, *, spread: bool) -> Floats:
-    sums = side.feature_sums()
+def _dense_statistics(side: Side, statistic: str, n_threads: int | None) -> NDArray[Any]:
+    values = side.matrix, side.starts, side.stops
+    if statistic == "mean":
+        return segment_mean(*values, n_threads=n_threads)
+    if statistic == "minmax":
+        return np.hstack(segment_range(*values, n_threads=n_threads))
+    mean, squares = segment_moments(*values, n_threads=n_threads)
+    squares /= (side.stops - side.starts)[:, None]
+    return np.hstack([mean, np.sqrt(squares)])
+
+
+def _sparse_statistics(side: Side, statistic: str) -> NDArray[Any]:
+    if statistic == "minmax":
+        return _sparse_extremes(side)
     size = (side.stops - side.starts)[:, None]
-    mean: Floats = (sums.toarray() if sp.issparse(sums) else sums) / size
-    if not spread:
+    mean: Floats = side.feature_sums().toarray() / size
+    if statistic == "mean":
         return mean
-    squares = _sparse_squares(side, mean) if sp.issparse(side.matrix) else _squares(side, mean)
-    return np.hstack([mean, np.sqrt(squares / size)])
-
-
-def _squares(side: Side, mean: Floats) -> Floats:
-    """Return the sums of squared differences from the mean of each bag."""
-    out = np.zeros_like(mean)
-    for rows in slices(side.length, BLOCK):
-        checkpoint()
-        bags, bounds = side.bags(rows), side.bounds(rows)
-        block = side.matrix[side.index(rows)] - np.repeat(mean[bags], np.diff(bounds), axis=0)
-        block *= block
-        out[bags] += np.add.reduceat(block, bounds[:-1], axis=0)
-    return out
+    return np.hstack([mean, np.sqrt(_sparse_squares(side, mean) / size)])
 
 
 def _sparse_squares(side: Side, mean: Floats) -> Floats:

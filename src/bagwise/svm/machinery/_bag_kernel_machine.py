@@ -152,7 +152,8 @@ class BagKernelMachine(BagRowMachine):
         if self._has_features:
             weights = self._instance_weights(bags)
             feature_map, features = self._summed_features(bags, kernel, weights)
-            _divide_rows(features, self._norms(bags, kernel, weights))
+            squares = _row_squares(features) if kernel.name == "linear" else None
+            _divide_rows(features, self._norms(bags, kernel, weights, squares))
             rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
             solutions = self._solve_rows(rows, target, cost_weight)
             coef = weights_of(solutions, features.shape[1])
@@ -187,6 +188,8 @@ class BagKernelMachine(BagRowMachine):
         }
         if kernel.name == "linear":
             feature_map = FeatureMap(kernel)
+            if weights is None and not bags.is_sparse:
+                return feature_map, in_parts(bags, lambda part: segment_sum(*part.segments))
         elif self.approx == "cholesky":
             feature_map, features = make_features(kernel, bags.instances, **settings)
             return feature_map, weighted_sums(features, bags.offsets, weights)
@@ -318,6 +321,13 @@ def _weighted(pair_sums: Any, kernel: InstanceKernel, bags: Bags, weights: Float
         offsets = bags.offsets
         sums = pair_sums(kernel, bags.instances, offsets[:-1], offsets[1:], weights=weights)
     return sums
+
+
+def _row_squares(matrix: Any) -> Floats:
+    """Return the squared norms of the rows of a dense or CSR matrix, in double precision."""
+    if sp.issparse(matrix):
+        return np.asarray(matrix.power(2).sum(axis=1), np.float64)
+    return np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
 
 
 def _divide_rows(matrix: Any, divisor: Floats) -> None:
