@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_examples import COMMANDS, examples_of
-from test_docs import ROOT, provide_files
+from test_docs import FIRST_PAGES, ROOT, provide_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: What users may install beside the core; the others are for developers.
@@ -72,9 +72,7 @@ def assert_fine(run):
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/getting_started.md", "docs/user_guide/command_line.md"]
-)
+@pytest.mark.parametrize("page", FIRST_PAGES)
 def test_page_runs(page, tmp_path):
     assert_fine(run_hidden(RUN_PAGE, tmp_path, PAGE=str(ROOT / page)))
 

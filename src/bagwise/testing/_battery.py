@@ -438,13 +438,12 @@ def parametrize_with_bag_checks(
         checks = dict(yield_bag_checks(estimator, of_the_class=number < len(estimators)))
         given = None if expected_failures is None else expected_failures(estimator)
         expected = _known_failures(estimator, checks, given)
+        shown = "".join(repr(estimator).split())
         for name, check in checks.items():
             marks = []
             if name in expected:
                 marks.append(pytest.mark.xfail(reason=expected[name], strict=True))
-            params.append(
-                pytest.param(estimator, check, id=f"{_short(estimator)}-{name}", marks=marks)
-            )
+            params.append(pytest.param(estimator, check, id=f"{shown}-{name}", marks=marks))
     return pytest.mark.parametrize(("estimator", "check"), params)
 
 
@@ -459,7 +458,3 @@ def _known_failures(
         )
         raise ValueError(msg)
     return expected
-
-
-def _short(estimator: Any) -> str:
-    return "".join(repr(estimator).split())

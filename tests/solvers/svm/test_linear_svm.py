@@ -389,8 +389,7 @@ def test_a_start_from_the_neighbour_saves_passes(passes, kind, loss, intercept, 
     assert warm < 0.85 * cold
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("cost", [100.0, 1e4])
+@pytest.mark.parametrize(("cost", "sparse"), [(100.0, True), (1e4, False)])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_cost_that_nearly_separates_rows_that_are_not_many(loss, cost, sparse):
     rng = np.random.default_rng(0)

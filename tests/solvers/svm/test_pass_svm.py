@@ -83,7 +83,7 @@ def optimum(kind, C):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_optimum_lies_between_the_bounds(kind, way):
     X, sign = make(kind)
-    for C in COSTS:
+    for C in COSTS if way == "usual" else COSTS[::2]:
         if way in ("smoothing", "pools") and kind == "wide" and C > 1.0:
             continue  # the rows can be separated: a matter for working sets
         best = optimum(kind, C)
