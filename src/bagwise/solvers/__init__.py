@@ -30,6 +30,11 @@ from bagwise.solvers.density._diverse_density import (
     maximize_density,
     maximize_density_by_rounds,
 )
+from bagwise.solvers.density._rectangle import (
+    RectangleResult,
+    expanded_bounds,
+    grow_rectangle,
+)
 from bagwise.solvers.expansion._expansion import (
     ExpansionResult,
     MeansSource,
@@ -128,6 +133,7 @@ __all__ = [
     "PassSVMResult",
     "PrimalNewtonResult",
     "ProjectionRange",
+    "RectangleResult",
     "ReducedSetResult",
     "Result",
     "RowOperator",
@@ -144,7 +150,9 @@ __all__ = [
     "SumRows",
     "balance_direction",
     "boost_bags",
+    "expanded_bounds",
     "generate_assignments",
+    "grow_rectangle",
     "instance_keys",
     "learn_cluster_metric",
     "log_odds",

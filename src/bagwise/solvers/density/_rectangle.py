@@ -1,0 +1,209 @@
+"""Rectangles that hold an instance of every positive bag and few of negative ones."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from bagwise._arrays import Floats, Integers
+from bagwise._threads import checkpoint
+from bagwise.solvers._checks import (
+    check_at_least,
+    check_positive,
+    checked_array,
+    checked_signs,
+)
+from bagwise.solvers._result import Result, Status
+
+_SAME = 1e-10  # relative difference of rows or features that are as good
+_LEAST = 1e-6  # by which bounds are moved at least, so that rows on them are inside
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RectangleResult(Result):
+    """A rectangle: ``x`` holds its lower bounds and, behind them, its upper bounds.
+
+    Features that do not matter have none: minus infinity and infinity.
+
+    Parameters
+    ----------
+    features : ndarray of int
+        Features with bounds.
+    chosen : ndarray of int of shape (n_positive_bags,)
+        The row of each positive bag around which it was grown.
+    """
+
+    features: Integers
+    chosen: Integers
+
+
+def grow_rectangle(
+    rows: ArrayLike,
+    offsets: ArrayLike,
+    sign: ArrayLike,
+    weight: ArrayLike = 1.0,
+    *,
+    margin: float = 1.0,
+    max_iter: int = 100,
+) -> RectangleResult:
+    r"""Find a small rectangle around a row of each positive bag, on features that exclude others.
+
+    Minimised is the sum of widths :math:`\sum_k \max_i x_{i k} - \min_i x_{i k}` over the choice
+    of a row :math:`x_i` of each positive bag. First all features count. Rounds of two steps follow:
+
+    * Grow. Begin with the row that is nearest to the middle of what every such rectangle has to
+      reach. In turn add a row of a further bag, the one that widens the rectangle least, and choose
+      the rows of all bags again, each beside those of the others, until none changes.
+    * Discriminate. A feature excludes a row of a negative bag if this lies outside by ``margin`` at
+      least; a row that no feature excludes so is excluded by the feature in which it lies out
+      furthest. Keep the feature that excludes the most weight, then the one that excludes the
+      most of what is left, and so on; drop the others.
+
+    They end when no feature is dropped. Where the new rows have a larger rectangle than those of
+    the round before, these are kept.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_rows, n_features)
+        Instances, bag after bag, with features whose widths can be added.
+    offsets : array-like of int of shape (n_bags + 1,)
+        Rows at which bags begin.
+    sign : array-like of shape (n_bags,)
+        +1 or -1; there are both.
+    weight : array-like of shape (n_bags,)
+        What each row of a negative bag weighs.
+    margin : float
+        How far outside a row is clearly excluded.
+    max_iter : int
+        Most rounds, at least 1.
+
+    Returns
+    -------
+    RectangleResult
+        The rectangle, its features and the rows inside.
+    """
+    name, started = "grow_rectangle", perf_counter()
+    ends = np.asarray(offsets, np.int64)
+    points = checked_array(name, "rows", rows, (int(ends[-1]), None))
+    is_positive = checked_signs(name, sign, len(ends) - 1) > 0
+    weights = checked_array(name, "weight", weight, (len(is_positive),), spread=True)
+    check_positive(name, "margin", margin)
+    check_at_least(name, "max_iter", max_iter, 1)
+    is_inside = np.repeat(is_positive, np.diff(ends))
+    inside = np.flatnonzero(is_inside)
+    outside, outside_weight = points[~is_inside], np.repeat(weights, np.diff(ends))[~is_inside]
+    bag = np.repeat(np.arange(is_positive.sum()), np.diff(ends)[is_positive])
+    features, status = np.arange(points.shape[1]), Status.MAX_ITER
+    chosen, history = None, []
+    for _ in range(max_iter):
+        candidates = points[np.ix_(inside, features)]
+        grown = _grow(candidates, bag)
+        if chosen is None or _size(candidates[grown]) < _size(candidates[chosen]):
+            chosen = grown
+        history.append(_size(candidates[chosen]))
+        lower, upper = candidates[chosen].min(axis=0), candidates[chosen].max(axis=0)
+        kept = _discriminate(outside[:, features], outside_weight, lower, upper, margin)
+        if kept.all():
+            status = Status.CONVERGED
+            break
+        features, lower, upper = features[kept], lower[kept], upper[kept]
+    bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
+    bounds[:, features] = lower, upper
+    return RectangleResult(
+        objective=float((upper - lower).sum()), status=status, n_iter=len(history),
+        lower_bound=0.0, history=np.array(history), solve_time=perf_counter() - started,
+        x=bounds.ravel(), features=features, chosen=inside[chosen],
+    )  # fmt: skip
+
+
+def _size(rows: Floats) -> float:
+    return float(np.ptp(rows, axis=0).sum())
+
+
+def _grow(rows: Floats, bag: Integers) -> Integers:
+    """Return the row of each bag in a small rectangle. Among equals the most central one wins."""
+    from bagwise.solvers.density._rectangle_kernels import choose_again, cover_next, enclose
+
+    starts = np.flatnonzero(np.diff(bag, prepend=-1))
+    reach = np.maximum.reduceat(rows, starts).min(axis=0)
+    middle = 0.5 * (reach + np.minimum.reduceat(rows, starts).max(axis=0))
+    apart = rows - middle
+    distance = np.einsum("ij,ij->i", apart, apart)
+    order = np.lexsort((distance, bag, np.minimum.reduceat(distance, starts)[bag]))
+    ordered, offsets = rows[order], np.flatnonzero(np.diff(bag[order], prepend=-1, append=-1))
+    n_features = rows.shape[1]
+    chosen, least, ahead = np.full(len(starts), -1), np.zeros(len(rows)), np.zeros(len(starts))
+    chosen[0] = 0
+    bounds, owners = np.empty((4, n_features)), np.empty((2, n_features), np.int64)
+    enclose(ordered, chosen, bounds, owners)
+    state, same = (chosen, bounds, owners, least, ahead), _SAME * _size(rows)
+    while (chosen < 0).any():
+        checkpoint()
+        cover_next(ordered, offsets, *state, same)
+        while choose_again(ordered, offsets, *state, same):
+            checkpoint()
+    found = np.empty_like(chosen)
+    found[bag[order[chosen]]] = order[chosen]
+    return found
+
+
+def _discriminate(
+    rows: Floats, weight: Floats, lower: Floats, upper: Floats, margin: float
+) -> Integers:
+    """Return for each feature whether it is kept: all, if none excludes a row."""
+    from bagwise.solvers.density._rectangle_kernels import fill_excluded, select_features
+
+    excluded = np.empty(rows.shape, np.bool_)
+    fill_excluded(rows, lower, upper, margin, excluded)
+    checkpoint()
+    kept = select_features(excluded, weight, _SAME * float(weight.sum()))
+    return kept if kept.any() else ~kept
+
+
+def expanded_bounds(
+    values: Floats, weight: Floats, *, tau: float, epsilon: float
+) -> tuple[Floats, Floats]:
+    r"""Return bounds of features beyond which a further value is to be expected but seldom.
+
+    The density of a feature is a mean of normal densities around its values. Their standard
+    deviation is such that one in the middle between the least and the greatest value has the share
+    ``tau`` of its mass between these. Bounds have the mass ``epsilon / 2`` beyond them; they
+    enclose all values.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values, n_features)
+        Values.
+    weight : ndarray of shape (n_values,)
+        Weights in the means.
+    tau : float
+        Between 0 and 1.
+    epsilon : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n_features,)
+        The bounds.
+    """
+    width = 0.5 * np.ptp(values, axis=0) / float(ndtri(0.5 + 0.5 * tau))
+    share = weight / weight.sum()
+    return (
+        -_upper_bounds(-values, share, width, 0.5 * epsilon),
+        _upper_bounds(values, share, width, 0.5 * epsilon),
+    )
+
+
+def _upper_bounds(values: Floats, share: Floats, width: Floats, tail: float) -> Floats:
+    """Return where a mean of normal densities has the mass ``tail`` beyond, by bisection."""
+    low = values.max(axis=0)
+    high = low - width * float(ndtri(tail))
+    scale = np.maximum(width, np.finfo(float).tiny)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        is_beyond = share @ ndtr((values - middle) / scale) > tail
+        low, high = np.where(is_beyond, middle, low), np.where(is_beyond, high, middle)
+    return np.asarray(np.maximum(high, values.max(axis=0) + _LEAST))
