@@ -5,7 +5,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bagwise import all_estimators
 from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
-from bagwise.density import EMDD, DiverseDensity
+from bagwise.density import APR, EMDD, DiverseDensity
 from bagwise.embedding import MILES, MInD
 from bagwise.ensemble import MILBoost
 from bagwise.metric import MIMLCA, MLCA
@@ -110,6 +110,7 @@ VARIANTS = [
     M3IC(solver="cutting_plane", n_init=2),
     DiverseDensity(cause="most_likely", threshold="half"),
     EMDD(n_init=2, class_weight="balanced"),
+    APR(margin=0.3, tau=0.9, epsilon=0.1),
     MILBoost(variant="isr", class_weight="balanced", n_estimators=10),
     MILBoost(variant="average"),
     MIMLCA(solver="lloyd", center=True),

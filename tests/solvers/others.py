@@ -247,6 +247,25 @@ def concepts(kind, solver, cause="most_likely"):
     )  # fmt: skip
 
 
+def rectangles(kind):
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    signs = np.r_[np.ones(4), -np.ones(4)]
+
+    def objective(result):
+        inside = X[result.chosen][:, result.features]
+        return Value(float(np.ptp(inside, axis=0).sum()), float(np.abs(inside).sum()))
+
+    return Problem(
+        "grow_rectangle", kind,
+        {
+            "rows": X, "offsets": np.arange(0, 25, 3), "sign": signs,
+            "weight": np.maximum(cost[:8], 1e-3), "margin": float(X.std()) or 1.0,
+        },
+        objective, exact={}, least=1, is_sure=False,
+    )  # fmt: skip
+
+
 def label_assignments(kind, method):
     A, _, cost = rows(kind)
     X = A[:24].astype(float)

@@ -29,6 +29,7 @@ from solvers.others import (
     mirror_prox,
     mmc,
     qp,
+    rectangles,
     reduced,
 )
 from solvers.problems import KINDS
@@ -123,6 +124,7 @@ def table():
         out += [boosted(kind, loss) for loss in ("noisy_or", "isr", "average")]
         out += [concepts(kind, "maximize_density", "noisy_or")]
         out += [concepts(kind, "maximize_density_by_rounds")]
+        out += [rectangles(kind)]
         out += [label_assignments(kind, method) for method in ("exact", "lloyd")]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
     out += [linear_odm(kind, bias=0.0, sparse=True) for kind in ("plain", "costs", "large")]

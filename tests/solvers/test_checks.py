@@ -68,6 +68,7 @@ GOOD = {
         "rng": np.random.default_rng(0),
     },
     "boost_bags": {"weak": solvers.Stumps(X), "offsets": BAGS.offsets, "sign": BOTH},
+    "grow_rectangle": {"rows": X, "offsets": BAGS.offsets, "sign": BOTH},
     "maximize_density": {"density": DENSITY, "starts": np.ones((2, 4))},
     "maximize_density_by_rounds": {"density": DENSITY, "starts": np.ones((2, 4))},
     "majorize_minimize": {"problem": _Square(), "x0": 1.0},
@@ -197,6 +198,7 @@ def test_all_public_functions_are_here():
         "learn_cluster_metric",
         "row_space",
         "whitening",
+        "expanded_bounds",
         "log_odds",
         "log_odds_of_missed",
     }  # sums and linear algebra

@@ -8,10 +8,11 @@ import numpy as np
 
 from bagwise._arrays import Floats, as_dense
 from bagwise._compat import Interval
-from bagwise.bags import Bags, BagSource, Chunk
+from bagwise.bags import Bags, BagSource, Chunk, bag_digests
 from bagwise.base import AsymmetricClassifier, BagTags, Target, documented, one_vs_rest
 from bagwise.solvers import Certificate, Status, expanded_bounds, grow_rectangle
 
+_LEAST = 1e-6  # how far bounds are moved at least, so that the chosen instances are inside
 _SURE = 1e9  # score of all instances where all bags have one sign
 
 
@@ -59,8 +60,7 @@ class APR(AsymmetricClassifier):
     |classes_, multilabel_, pos_label_|
     |n_features_in_, feature_names_in_|
     result_ : Certificate
-        The sum of widths above in units of s, of the features that were kept and before the
-        expansion.
+        The sum of widths above, of the features that were kept and before the expansion.
     n_iter_ : int
         Rounds of growing and discriminating, summed over outputs.
 
@@ -122,24 +122,24 @@ class APR(AsymmetricClassifier):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
+        bags, signs, weight = _without_repeats(bags, target.signs, bag_weight)
         instances = as_dense(bags.instances)
-        scale = _unit(instances, np.repeat(bag_weight, bags.sizes))
-        rows = instances / scale
+        scale = _unit(instances, np.repeat(weight, bags.sizes))
 
         def solve(output: int) -> _Rectangle:
-            sign = target.signs[:, output]
+            sign = signs[:, output]
             if (sign == sign[0]).all():
                 return _everywhere(bags.n_features, is_positive=sign[0] > 0)
             found = grow_rectangle(
-                rows, bags.offsets, sign, bag_weight,
-                margin=self.margin, max_iter=bags.n_features + 1,
+                instances, bags.offsets, sign, weight,
+                margin=self.margin * scale, max_iter=bags.n_features + 1,
             )  # fmt: skip
             bounds = found.x.reshape(2, -1).copy()
             bounds[:, found.features] = expanded_bounds(
-                rows[found.chosen][:, found.features], bag_weight[sign > 0],
-                tau=self.tau, epsilon=self.epsilon,
+                instances[np.ix_(found.chosen, found.features)], weight[sign > 0],
+                tau=self.tau, epsilon=self.epsilon, least=_LEAST * scale,
             )  # fmt: skip
-            return _Rectangle(*(bounds * scale), found.certificate)
+            return _Rectangle(bounds[0], bounds[1], found.certificate)
 
         found = one_vs_rest(solve, target.n_outputs, self.n_jobs)
         return {
@@ -181,6 +181,18 @@ class APR(AsymmetricClassifier):
             scale_powers={},
             shift_invariant=True,
         )
+
+
+def _without_repeats(bags: Bags, signs: Floats, weight: Floats) -> tuple[Bags, Floats, Floats]:
+    """Return the bags with one of those that are the same, which weighs as much as all of these.
+
+    Two of the same would hold each other fast when instances are chosen again.
+    """
+    keys = np.column_stack([bag_digests(bags), (signs > 0).astype(np.uint64)])
+    _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(bags):
+        return bags, signs, weight
+    return bags[first], signs[first], np.bincount(place.reshape(-1), weight).astype(np.float64)
 
 
 def _unit(rows: Floats, weight: Floats) -> float:

@@ -217,6 +217,26 @@ def _check_concepts(state: Mapping[str, Any], at: Scope) -> None:
     _check_positive(state, at)
 
 
+#: `APR`: a rectangle for each problem, with infinite bounds of features that do not matter.
+_RECTANGLES: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    **_POSITIVE,
+    "lower_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
+    "upper_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
+    "scale_": Number(gt=0),
+    "result_": CertificateField(),
+}
+
+
+def _check_rectangles(state: Mapping[str, Any], at: Scope) -> None:
+    """Check the classes, and that bounds are numbers."""
+    _check_concepts(state, at)
+    for name in ("lower_", "upper_"):
+        if np.isnan(state[name]).any():
+            at.child(name).fail("must be numbers")
+
+
 _WEAK = "model files hold decision stumps (estimator=None) only; use skops for other learners"
 
 #: `MILBoost`: a table of stumps for each problem; other weak learners are not data.
@@ -494,6 +514,7 @@ REGISTRY: Mapping[str, Entry] = dict(
             entry(f"bagwise.density.{name}", _CONCEPTS, check=_check_concepts)
             for name in ("DiverseDensity", "EMDD")
         ),
+        entry("bagwise.density.APR", _RECTANGLES, check=_check_rectangles),
         *(
             entry(
                 f"bagwise.neighbors.{name}",

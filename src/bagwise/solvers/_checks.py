@@ -101,6 +101,15 @@ def checked_signs(solver: str, sign: ArrayLike, n: int) -> Floats:
     return signs
 
 
+def checked_weights(solver: str, weight: ArrayLike, n: int) -> Floats:
+    """Return a weight for each bag; one stands for all."""
+    weights = checked_array(solver, "weight", weight, (n,), spread=True)
+    if (weights < 0).any():
+        msg = f"{solver}: weight must not be negative. Got {weights.min()}."
+        raise ValueError(msg)
+    return weights
+
+
 def checked_terms(
     solver: str, sign: ArrayLike, cost: ArrayLike, target: ArrayLike, n: int
 ) -> tuple[Floats, Floats, Floats]:

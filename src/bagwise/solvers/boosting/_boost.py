@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats
 from bagwise._threads import checkpoint
-from bagwise.solvers._checks import check_limits, checked_array, checked_signs
+from bagwise.solvers._checks import check_limits, checked_array, checked_signs, checked_weights
 from bagwise.solvers._result import Result, Status
 
 _LOSSES = ("noisy_or", "isr", "average")
@@ -153,10 +153,7 @@ class _Descent:
         self.offsets = np.asarray(offsets, np.int64)
         n_bags = len(self.offsets) - 1
         self.sign = checked_signs(name, sign, n_bags)
-        self.weight = checked_array(name, "weight", weight, (n_bags,), spread=True)
-        if (self.weight < 0).any():
-            msg = f"{name}: weight must not be negative. Got {self.weight.min()}."
-            raise ValueError(msg)
+        self.weight = checked_weights(name, weight, n_bags)
         if loss not in _LOSSES:
             msg = f"loss of {name} must be one of {_LOSSES}. Got {loss!r}."
             raise ValueError(msg)

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
-from bagwise.solvers._checks import check_at_least, check_limits, checked_array, checked_signs
+from bagwise.solvers._checks import (
+    check_at_least,
+    check_limits,
+    checked_array,
+    checked_signs,
+    checked_weights,
+)
 from bagwise.solvers._lbfgs import minimize_lbfgs
 from bagwise.solvers._result import Result, Status
 
@@ -93,10 +99,7 @@ class Density:
         self.squares = self.rows * self.rows
         self.starts, self.sizes = ends[:-1], np.diff(ends)
         self.is_positive = checked_signs("Density", sign, len(self.sizes)) > 0
-        self.weight = checked_array("Density", "weight", weight, (len(self.sizes),), spread=True)
-        if (self.weight < 0).any():
-            msg = f"Density: weight must not be negative. Got {self.weight.min()}."
-            raise ValueError(msg)
+        self.weight = checked_weights("Density", weight, len(self.sizes))
         if cause not in ("noisy_or", "most_likely"):
             msg = f"cause of Density must be 'noisy_or' or 'most_likely'. Got {cause!r}."
             raise ValueError(msg)

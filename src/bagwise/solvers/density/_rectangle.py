@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import (
     check_at_least,
     check_positive,
     checked_array,
     checked_signs,
+    checked_weights,
 )
 from bagwise.solvers._result import Result, Status
 
 _SAME = 1e-10  # relative difference of rows or features that are as good
-_LEAST = 1e-6  # by which bounds are moved at least, so that rows on them are inside
 _HALVINGS = 60
 
 
@@ -89,7 +89,7 @@ def grow_rectangle(
     ends = np.asarray(offsets, np.int64)
     points = checked_array(name, "rows", rows, (int(ends[-1]), None))
     is_positive = checked_signs(name, sign, len(ends) - 1) > 0
-    weights = checked_array(name, "weight", weight, (len(is_positive),), spread=True)
+    weights = checked_weights(name, weight, len(is_positive))
     check_positive(name, "margin", margin)
     check_at_least(name, "max_iter", max_iter, 1)
     is_inside = np.repeat(is_positive, np.diff(ends))
@@ -103,19 +103,19 @@ def grow_rectangle(
         grown = _grow(candidates, bag)
         if chosen is None or _size(candidates[grown]) < _size(candidates[chosen]):
             chosen = grown
-        history.append(_size(candidates[chosen]))
         lower, upper = candidates[chosen].min(axis=0), candidates[chosen].max(axis=0)
         kept = _discriminate(outside[:, features], outside_weight, lower, upper, margin)
+        features, lower, upper = features[kept], lower[kept], upper[kept]
+        history.append(float((upper - lower).sum()))
         if kept.all():
             status = Status.CONVERGED
             break
-        features, lower, upper = features[kept], lower[kept], upper[kept]
     bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
     bounds[:, features] = lower, upper
     return RectangleResult(
-        objective=float((upper - lower).sum()), status=status, n_iter=len(history),
-        lower_bound=0.0, history=np.array(history), solve_time=perf_counter() - started,
-        x=bounds.ravel(), features=features, chosen=inside[chosen],
+        objective=history[-1], status=status, n_iter=len(history),
+        history=np.array(history), solve_time=perf_counter() - started, x=bounds.ravel(),
+        features=features, chosen=inside[chosen],
     )  # fmt: skip
 
 
@@ -124,15 +124,13 @@ def _size(rows: Floats) -> float:
 
 
 def _grow(rows: Floats, bag: Integers) -> Integers:
-    """Return the row of each bag in a small rectangle. Among equals the most central one wins."""
+    """Return the row of each bag in a small rectangle."""
     from bagwise.solvers.density._rectangle_kernels import choose_again, cover_next, enclose
 
     starts = np.flatnonzero(np.diff(bag, prepend=-1))
     reach = np.maximum.reduceat(rows, starts).min(axis=0)
     middle = 0.5 * (reach + np.minimum.reduceat(rows, starts).max(axis=0))
-    apart = rows - middle
-    distance = np.einsum("ij,ij->i", apart, apart)
-    order = np.lexsort((distance, bag, np.minimum.reduceat(distance, starts)[bag]))
+    order = _central_first(rows - middle, bag, starts)
     ordered, offsets = rows[order], np.flatnonzero(np.diff(bag[order], prepend=-1, append=-1))
     n_features = rows.shape[1]
     chosen, least, ahead = np.full(len(starts), -1), np.zeros(len(rows)), np.zeros(len(starts))
@@ -150,9 +148,18 @@ def _grow(rows: Floats, bag: Integers) -> Integers:
     return found
 
 
+def _central_first(rows: Floats, bag: Integers, starts: Integers) -> Integers:
+    """Return an order of rows, bag after bag, that their values decide: the least ones first."""
+    distance = np.einsum("ij,ij->i", rows, rows)
+    other = np.einsum("ij,j->i", rows, np.cos(np.arange(rows.shape[1])))  # tells equals apart
+    rank = np.unique(distance + 1j * other, return_inverse=True)[1].reshape(-1)
+    first, total = np.minimum.reduceat(rank, starts), np.add.reduceat(rank, starts)
+    return np.lexsort((rank, bag, total[bag], first[bag]))
+
+
 def _discriminate(
     rows: Floats, weight: Floats, lower: Floats, upper: Floats, margin: float
-) -> Integers:
+) -> Booleans:
     """Return for each feature whether it is kept: all, if none excludes a row."""
     from bagwise.solvers.density._rectangle_kernels import fill_excluded, select_features
 
@@ -164,7 +171,7 @@ def _discriminate(
 
 
 def expanded_bounds(
-    values: Floats, weight: Floats, *, tau: float, epsilon: float
+    values: Floats, weight: Floats, *, tau: float, epsilon: float, least: float = 0.0
 ) -> tuple[Floats, Floats]:
     r"""Return bounds of features beyond which a further value is to be expected but seldom.
 
@@ -183,6 +190,8 @@ def expanded_bounds(
         Between 0 and 1.
     epsilon : float
         Between 0 and 1.
+    least : float
+        How far beyond all values the bounds are at least.
 
     Returns
     -------
@@ -192,12 +201,14 @@ def expanded_bounds(
     width = 0.5 * np.ptp(values, axis=0) / float(ndtri(0.5 + 0.5 * tau))
     share = weight / weight.sum()
     return (
-        -_upper_bounds(-values, share, width, 0.5 * epsilon),
-        _upper_bounds(values, share, width, 0.5 * epsilon),
+        -_upper_bounds(-values, share, width, 0.5 * epsilon, least),
+        _upper_bounds(values, share, width, 0.5 * epsilon, least),
     )
 
 
-def _upper_bounds(values: Floats, share: Floats, width: Floats, tail: float) -> Floats:
+def _upper_bounds(
+    values: Floats, share: Floats, width: Floats, tail: float, least: float
+) -> Floats:
     """Return where a mean of normal densities has the mass ``tail`` beyond, by bisection."""
     low = values.max(axis=0)
     high = low - width * float(ndtri(tail))
@@ -206,4 +217,4 @@ def _upper_bounds(values: Floats, share: Floats, width: Floats, tail: float) -> 
         middle = 0.5 * (low + high)
         is_beyond = share @ ndtr((values - middle) / scale) > tail
         low, high = np.where(is_beyond, middle, low), np.where(is_beyond, high, middle)
-    return np.asarray(np.maximum(high, values.max(axis=0) + _LEAST))
+    return np.asarray(np.maximum(high, values.max(axis=0) + least))

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._jit import REASSOCIATE, compiled
 
+
 @compiled(fastmath=REASSOCIATE)
 def _cost(row: Floats, lower: Floats, upper: Floats) -> float:
     """Return by how much a row would widen a rectangle."""
