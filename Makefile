@@ -42,6 +42,7 @@ format: $(STAMP)-lint ## rewrite the code in the project's style
 	@$(RUN) -m ruff format .
 
 docs: $(STAMP)-docs ## build the documentation into docs/_build/html; a warning is an error
+	@$(RUN) docs/estimators_table.py
 	@$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

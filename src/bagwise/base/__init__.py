@@ -36,6 +36,7 @@ from bagwise.base._shared_work import (
     problem_key,
     shared_by,
 )
+from bagwise.base._summary import Summary
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
 from bagwise.base._threshold import best_threshold
@@ -60,6 +61,7 @@ __all__ = [
     "SharedWork",
     "SharingEstimator",
     "Starts",
+    "Summary",
     "Target",
     "all_or_nothing",
     "as_bags",

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_argmax
-from bagwise.base import BagClusterer, BagTags, documented, used_first
+from bagwise.base import BagClusterer, BagTags, Summary, documented, used_first
 from bagwise.cluster._starts import given_init, kmeans_runs
 from bagwise.cluster._ties import scores_of
 from bagwise.cluster._votes import shares
@@ -102,6 +102,12 @@ class BagKMeans(BagClusterer):
     >>> BagKMeans(n_clusters=2, vote="mil", init=[[0.0], [5.0]]).fit(bags).labels_
     array([1, 1, 0])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="instances near to each other belong together, and bags follow them",
+        objective="sum of the squared distances of instances from the means of their clusters",
+        cost="$k d N$ in each pass, for $k$ clusters",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClusterer, BagTags, DistanceParameters, documented, used_first
+from bagwise.base import BagClusterer, BagTags, DistanceParameters, Summary, documented, used_first
 from bagwise.cluster._ties import scores_of
 from bagwise.kernels import hausdorff
 from bagwise.solvers import solve_k_medoids
@@ -107,6 +107,12 @@ class BAMIC(DistanceParameters, BagClusterer):
     >>> model.predict([[[1.0], [2.0]], [[6.0]]])
     array([0, 1])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags near to each other belong together",
+        objective="sum of the distances of bags from the medoids of their clusters",
+        cost="distances of $N^2$ pairs, then passes over $m^2$ of them",
+    )
 
     _convergence_advice = "raise max_iter"
     _per_cluster = ("medoids_",)

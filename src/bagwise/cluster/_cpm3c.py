@@ -13,7 +13,7 @@ from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, segment_argmax
-from bagwise.base import BagClusterer, BagTags, documented, used_first
+from bagwise.base import BagClusterer, BagTags, Summary, documented, used_first
 from bagwise.cluster._starts import given_weights, kmeans_weights, order_by_values
 from bagwise.cluster._votes import shares
 from bagwise.solvers import Certificate, MMCResult, Status, solve_mmc_by_cccp, solve_mmc_by_cuts
@@ -114,6 +114,12 @@ class CPM3C(BagClusterer):
     >>> CPM3C(n_clusters=2, random_state=0).fit(bags).labels_
     array([1, 0, 1, 0])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="a wide margin separates the clusters of instances, and bags follow them",
+        objective="hinge loss of the margins of instances between clusters, over the clusters too",
+        cost="$k d N$ in each pass, for $k$ clusters",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],

@@ -19,6 +19,7 @@ from bagwise.base import (
     BagTags,
     FeatureMap,
     KernelParameters,
+    Summary,
     documented,
     expand,
     make_features,
@@ -156,6 +157,14 @@ class M3IC(KernelParameters, BagClusterer):
     >>> model.key_instances_
     array([0, 0, 1, 0])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="in each bag one instance lies far on the side of its cluster",
+        objective=(
+            "hinge loss of the widest margins of bags between clusters, over the clusters too"
+        ),
+        cost="$k d N$ in each pass, for $k$ clusters",
+    )
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
 

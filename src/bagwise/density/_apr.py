@@ -9,7 +9,7 @@ import numpy as np
 from bagwise._arrays import Floats, as_dense
 from bagwise._compat import Interval
 from bagwise.bags import Bags, BagSource, Chunk, bag_digests
-from bagwise.base import AsymmetricClassifier, BagTags, Target, documented, one_vs_rest
+from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented, one_vs_rest
 from bagwise.solvers import Certificate, Status, expanded_bounds, grow_rectangle
 
 _LEAST = 1e-6  # how far bounds are moved at least, so that the chosen instances are inside
@@ -95,6 +95,12 @@ class APR(AsymmetricClassifier):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="an instance inside a rectangle makes a bag positive",
+        objective="sum of the widths of a rectangle around an instance of each positive bag",
+        cost="passes over the instances of positive bags, one for each of these bags at most",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
-from bagwise.base import documented
+from bagwise.base import Summary, documented
 from bagwise.density._concept_machine import ConceptMachine
 from bagwise.solvers import Density, DensityResult, maximize_density
 
@@ -79,6 +79,14 @@ class DiverseDensity(ConceptMachine):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="an instance that is near to one point makes a bag positive",
+        objective=(
+            "minus the log likelihood of the labels, over the point and a scale of each feature"
+        ),
+        cost=r"products of $N \times d$ and $d \times r$ in each iteration, for $r$ starts",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "cause": [StrOptions({"noisy_or", "most_likely"})],

@@ -1,7 +1,9 @@
 """EM-DD: diverse density by one instance of each bag at a time (Zhang and Goldman 2001)."""
 
+from typing import ClassVar
+
 from bagwise._arrays import Floats
-from bagwise.base import documented
+from bagwise.base import Summary, documented
 from bagwise.density._concept_machine import ConceptMachine
 from bagwise.solvers import Density, DensityResult, maximize_density_by_rounds
 
@@ -75,6 +77,12 @@ class EMDD(ConceptMachine):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="an instance that is near to one point makes a bag positive",
+        objective="that of `DiverseDensity` with the most likely instance of each bag",
+        cost=r"products of $m \times d$ and $d \times r$ in each iteration, for $r$ starts",
+    )
 
     @property
     def _cause(self) -> str:

@@ -14,6 +14,7 @@ from bagwise.base import (
     BagClassifier,
     BagTags,
     KernelParameters,
+    Summary,
     Target,
     documented,
     one_vs_rest,
@@ -138,6 +139,12 @@ class MILES(BagClassifier):
     >>> len(model.prototypes_) < 5
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags come near to some typical instances, or do not",
+        objective="1-norm of the weights, and hinge loss of similarities to all training instances",
+        cost="$N^2$ kernel values, one linear programme of $m$ rows",
+    )
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
 

@@ -19,6 +19,7 @@ from bagwise.base import (
     BagClassifier,
     BagTags,
     MetricParameter,
+    Summary,
     Target,
     documented,
     one_vs_rest,
@@ -144,6 +145,12 @@ class MInD(MetricParameter, BagClassifier):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags are known by how they differ from others",
+        objective="hinge loss of vectors of dissimilarities from training bags",
+        cost="distances of $N^2$ pairs, one problem of $m$ rows",
+    )
 
     _convergence_advice = "lower C, or raise max_iter or tol"
 

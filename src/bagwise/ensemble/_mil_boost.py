@@ -11,7 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 from bagwise._arrays import Floats, as_dense
 from bagwise._compat import HasMethods, Interval, StrOptions
 from bagwise.bags import Bags, BagSource, Chunk, segment_logsumexp, segment_mean, segment_sum
-from bagwise.base import AsymmetricClassifier, BagTags, Target, documented, one_vs_rest
+from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented, one_vs_rest
 from bagwise.solvers import (
     BoostResult,
     Certificate,
@@ -107,6 +107,15 @@ class MILBoost(AsymmetricClassifier):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive, by a noisy or; or all have a say",
+        objective=(
+            "minus the log likelihood of the labels, or exponential loss of mean scores, over "
+            "sums of weak learners"
+        ),
+        cost="a pass over $d N$ sorted values in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "variant": [StrOptions({"noisy_or", "isr", "average"})],

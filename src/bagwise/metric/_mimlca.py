@@ -9,7 +9,7 @@ import numpy as np
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, bag_digests, segment_rows
-from bagwise.base import Target, documented
+from bagwise.base import Summary, Target, documented
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
 from bagwise.solvers import (
     Basis,
@@ -124,6 +124,15 @@ class MIMLCA(ClusterMetricLearner):
     >>> float((model.assignments_ == data.instance_y)[named].mean()) > 0.9
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="each label of a list belongs to one instance of the bag",
+        objective=(
+            "squared distances of instances from the means of their labels, over the labels "
+            "too; then that of `MLCA`"
+        ),
+        cost="products of $d^2 N$, and sweeps over the lists",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"exact", "lloyd"})],

@@ -1,12 +1,12 @@
 """MLCA: the metric of instances with known labels, in closed form."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Integers
 from bagwise.bags import Bags
-from bagwise.base import Target, documented
+from bagwise.base import Summary, Target, documented
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
 from bagwise.solvers import Basis, Certificate, FeaturePasses
 
@@ -90,6 +90,12 @@ class MLCA(ClusterMetricLearner):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances of a bag bear its label",
+        objective="squared distance of mapped instances from indicators of their labels",
+        cost="products of $d^2 N$",
+    )
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from bagwise.base import (
     BagClassifier,
     BagTags,
     DistanceParameters,
+    Summary,
     Target,
     documented,
 )
@@ -104,6 +105,12 @@ class CitationKNN(DistanceParameters, BagClassifier):
     >>> bool(model.score(data.bags[150:], data.y[150:]) > 0.6)
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags near to each other have the same labels",
+        objective="none",
+        cost="distances of $N^2$ pairs",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_references": [Interval(Integral, 1, None, closed="left")],

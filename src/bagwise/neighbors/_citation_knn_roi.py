@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_rows
-from bagwise.base import BagTags, documented
+from bagwise.base import BagTags, Summary, documented
 from bagwise.neighbors._citation_knn import CitationKNN
 
 
@@ -80,6 +80,12 @@ class CitationKNNROI(CitationKNN):
     >>> model.key_instances(data.bags[150:153]).shape
     (3,)
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags near to each other have the same labels, and so have instances",
+        objective="none",
+        cost="distances of $N^2$ pairs",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CitationKNN._parameter_constraints,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_rows, segment_sum
-from bagwise.base import BagTags, Share, Target, documented
+from bagwise.base import BagTags, Share, Summary, Target, documented
 from bagwise.kernels import (
     BagGraphs,
     InstanceKernel,
@@ -134,6 +134,12 @@ class MIGraphSVM(BagKernelMachine):
     >>> MIGraphSVM(C=10.0, graph="edges").fit(bags, y).score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say, those that are alike one together",
+        objective="hinge loss of bags under a kernel between graphs",
+        cost="$N^2$ kernel values, summed up to $m^2$; one problem of $m$ rows",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from bagwise._compat import StrOptions
-from bagwise.base import BagTags, documented
+from bagwise.base import BagTags, Summary, documented
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine
 
 
@@ -76,6 +76,12 @@ class MIKernelSVM(BagKernelMachine):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say",
+        objective="hinge loss of bags under the normalised set kernel",
+        cost="$N^2$ kernel values, summed up to $m^2$; one problem of $m$ rows",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BagKernelMachine._parameter_constraints,

@@ -8,7 +8,7 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import documented
+from bagwise.base import Summary, documented
 from bagwise.svm.machinery._ki_machine import KeyInstanceMachine
 
 
@@ -148,6 +148,12 @@ class InsKISVM(KeyInstanceMachine):
     >>> bool((model.key_instances(bags[1::2]) == 2).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive",
+        objective="squared hinge loss of mixed key instances and of negative instances",
+        cost="$N^2$ kernel values, all held; rounds that add a choice of key instances",
+    )
 
     _uses_means = False
 
@@ -304,6 +310,12 @@ class BagKISVM(KeyInstanceMachine):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive",
+        objective="squared hinge loss of mixed key instances and of means of negative bags",
+        cost="$N^2$ kernel values, all held; rounds that add a choice of key instances",
+    )
 
     _uses_means = True
 

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from bagwise.base import BagTags, documented
+from bagwise.base import BagTags, Summary, documented
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 
@@ -56,6 +56,12 @@ class LabelMeanSVM(BagKernelMachine):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say",
+        objective="squared hinge loss of mean scores",
+        cost="$N^2$ kernel values, summed up to $m^2$; one problem of $m$ rows",
+    )
 
     normalization = "average"
 

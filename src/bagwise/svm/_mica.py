@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Share, Target, documented
+from bagwise.base import BagTags, Share, Summary, Target, documented
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import (
     DenseGram,
@@ -131,6 +131,12 @@ class MICA(MaxRuleMachine):
     >>> len(model.support_) < 10
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive",
+        objective="1-norm of the coefficients, and the hinge loss of `MISVM`",
+        cost="$N^2$ kernel values, a linear programme in each round",
+    )
 
     _convergence_advice = "raise max_iter or tol"
 

@@ -10,7 +10,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_max
-from bagwise.base import BagTags, Target, best_threshold, documented
+from bagwise.base import BagTags, Summary, Target, best_threshold, documented
 from bagwise.solvers import (
     AssignmentProblem,
     AssignmentResult,
@@ -181,6 +181,15 @@ class MIODM(ODMMachine):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive",
+        objective=(
+            "squares of the margins of key instances and of negative instances outside a band "
+            "around 1"
+        ),
+        cost="$N^2$ kernel values, all held; Newton steps in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ODMMachine._parameter_constraints,

@@ -9,7 +9,7 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_max
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
@@ -103,6 +103,15 @@ class MissSVM(MaxRuleMachine):
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive; the others of the bag have no label",
+        objective=(
+            "hinge loss of best instances, of negative instances, and of the distance of the "
+            "others from the boundary"
+        ),
+        cost="$N^2$ kernel values, a problem of $N$ rows in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,

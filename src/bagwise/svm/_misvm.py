@@ -7,7 +7,7 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
@@ -92,6 +92,12 @@ class MISVM(MaxRuleMachine):
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive",
+        objective="hinge loss of the best instances of positive bags and of all negative instances",
+        cost="$N^2$ kernel values, a problem of $N$ rows in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,

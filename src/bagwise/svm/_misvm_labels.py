@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._alternation import TIE, Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
@@ -85,6 +85,14 @@ class miSVM(MaxRuleMachine):
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption=(
+            "at least one instance of a positive bag is positive, and none of a negative one"
+        ),
+        objective="hinge loss of all instances, over their labels too",
+        cost="$N^2$ kernel values, a problem of $N$ rows in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,

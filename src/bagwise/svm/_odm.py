@@ -1,12 +1,12 @@
 """ODM: the optimal margin distribution machine on instances (Zhang & Zhou 2019)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import Target, documented
+from bagwise.base import Summary, Target, documented
 from bagwise.svm.machinery._odm_machine import ODMMachine
 from bagwise.svm.machinery._odm_trainer import BandProblem
 from bagwise.svm.machinery._problem import Solution
@@ -97,6 +97,12 @@ class ODM(ODMMachine):
     >>> model.result_.relative_gap < 1e-6
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="every instance bears the label of its bag",
+        objective="squares of the margins of all instances outside a band around 1",
+        cost="$N^2$ kernel values, all held; Newton steps",
+    )
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import warn
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented, validate_bags
+from bagwise.base import BagTags, Summary, Target, documented, validate_bags
 from bagwise.solvers import RowOperator
 from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm.machinery._alternation import alternate
@@ -130,6 +130,15 @@ class PCSVM(MaxRuleMachine):
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="one instance makes a bag positive, and the others of the bag differ from it",
+        objective=(
+            "that of `MISVM`, and a penalty where the instances of a positive bag lie close "
+            "along the weights"
+        ),
+        cost="that of `MISVM`, then rounds with a row more for each constraint",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,

@@ -1,13 +1,13 @@
 """RSVM: label-mean machine that expands in instances drawn at random (Lee & Mangasarian 2001)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import BagTags, documented
+from bagwise.base import BagTags, Summary, documented
 from bagwise.solvers import ExpansionResult, KernelMeans, solve_expansion
 from bagwise.svm.machinery._expansion_machine import MultiStartMachine
 
@@ -84,6 +84,12 @@ class RandomSetSVM(MultiStartMachine):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say",
+        objective="that of `LabelMeanSVM`, with vectors drawn from the instances",
+        cost="$r N$ kernel values, for $r$ vectors; Newton steps",
+    )
 
     _convergence_advice = "scale the features, lower C or raise max_iter"
 

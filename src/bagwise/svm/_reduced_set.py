@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_sum
-from bagwise.base import BagTags, Target, documented, gamma_attribute, one_vs_rest
+from bagwise.base import BagTags, Summary, Target, documented, gamma_attribute, one_vs_rest
 from bagwise.kernels import DIFFERENTIABLE, InstanceKernel
 from bagwise.solvers import (
     Certificate,
@@ -138,6 +138,12 @@ class ReducedSetSVM(ExpansionMachine):
     >>> bool(model.approximation_error_[0] < 0.01)
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say",
+        objective="that of `LabelMeanSVM`, then the distance of few vectors from its weights",
+        cost="that of `LabelMeanSVM`, then $r N$ kernel values in each iteration",
+    )
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
-from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
+from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import Certificate, RowOperator, SumRows, solve_grouped_svm
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
@@ -127,6 +127,14 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
     >>> model.result_.relative_gap < 1e-6
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say, and the best one agrees with the bag",
+        objective=(
+            "hinge loss of bags, and how far their scores are from those of their best instances"
+        ),
+        cost="$N^2$ kernel values, a problem of $m + N$ rows in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BagKernelMachine._parameter_constraints,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
@@ -95,6 +95,12 @@ class SBMIL(MaxRuleMachine):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="a share `eta` of the instances in positive bags is positive",
+        objective="that of `SMIL`, then hinge loss of all instances with labels by its ranking",
+        cost="$N^2$ kernel values, two problems of about $N$ rows",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,

@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
@@ -65,6 +65,12 @@ class SIL(MaxRuleMachine):
     >>> bool((model.key_instances(bags[1::2]) >= 1).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="every instance bears the label of its bag",
+        objective="hinge loss of all instances",
+        cost="$N^2$ kernel values, one problem of $N$ rows",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import AsymmetricClassifier, BagTags, Target, documented
+from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._sides import Sides
@@ -87,6 +87,15 @@ class SMIL(AsymmetricClassifier, KernelMachine):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="positive instances are few: the larger a positive bag, the smaller their share",
+        objective=(
+            "hinge loss of means of positive bags, whose target falls with their size, and of "
+            "negative instances"
+        ),
+        cost="$N^2$ kernel values, one problem of about $N$ rows",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,

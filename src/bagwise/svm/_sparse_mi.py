@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagTags, documented
+from bagwise.base import BagTags, Summary, documented
 from bagwise.kernels import DIFFERENTIABLE
 from bagwise.solvers import ExpansionResult, KernelMeans, minimize_expansion
 from bagwise.svm.machinery._expansion_machine import MultiStartMachine
@@ -109,6 +109,14 @@ class SparseMI(MultiStartMachine):
     >>> model.key_instances(bags[1::2])
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="all instances have a say",
+        objective=(
+            "that of `LabelMeanSVM`, over a given number of vectors in place of the instances"
+        ),
+        cost="$r N$ kernel values in each iteration, for $r$ vectors",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MultiStartMachine._parameter_constraints,

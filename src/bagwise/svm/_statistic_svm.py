@@ -7,7 +7,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, in_parts
-from bagwise.base import BagTags, Target, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.kernels import bag_statistics
 from bagwise.svm.machinery._bag_kernel_machine import BagRowMachine
 from bagwise.svm.machinery._kernel_machine import KernelMachine
@@ -131,6 +131,12 @@ class StatisticKernelSVM(StatisticMachine):
     1.0
     """
 
+    _summary: ClassVar[Summary] = Summary(
+        assumption="means, spreads or extremes of the features tell bags apart",
+        objective="hinge loss of vectors of statistics",
+        cost="$m^2$ kernel values, one problem of $m$ rows",
+    )
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
         "statistic": [StrOptions({"minmax", "mean", "mean_std"})],
@@ -227,6 +233,12 @@ class MinimaxKernelSVM(StatisticMachine):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="minima and maxima of the features tell bags apart",
+        objective="hinge loss of vectors of statistics",
+        cost="$m^2$ kernel values, one problem of $m$ rows",
+    )
 
     statistic = "minmax"
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
-from bagwise.base import AsymmetricClassifier, BagTags, Target, best_threshold, documented
+from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, best_threshold, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import HingeProblem
@@ -101,6 +101,15 @@ class STMIL(AsymmetricClassifier, KernelMachine):
     >>> bool((np.diff(model.result_.history) <= 0).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="positive instances are few, and instances keep away from the boundary",
+        objective=(
+            "that of `SMIL`, and hinge loss of the distance of instances in positive bags "
+            "from the boundary"
+        ),
+        cost="$N^2$ kernel values, a problem of $N$ rows in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
