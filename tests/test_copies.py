@@ -23,6 +23,7 @@ MANY = 16_000
 #: Where a fit with the default takes long, or vectors of features are many by default.
 PARAMETERS = {
     "CPM3C": {"n_init": 1, "max_iter": 1, "random_state": 0},
+    "DDSVM": {"n_candidates": 1},
     "DiverseDensity": {"n_init": 1, "max_iter": 5},
     "EMDD": {"n_init": 1, "max_iter": 1},
     "M3IC": {"n_init": 1, "max_iter": 5, "random_state": 0},
@@ -58,7 +59,7 @@ ALLOWED = {
     },
     "concepts: standardised rows, their squares and vectors of each start, all dense": {
         name: {"dense": (6.0, 2.2), "scattered": (7.0, 3.2), "sparse": (46.0, 20.0)}
-        for name in ("DiverseDensity", "EMDD")
+        for name in ("DDSVM", "DiverseDensity", "EMDD")
     },
     "rectangles: deviations for the unit, rows of the solver and its sorted rows, all dense": {
         "APR": {"dense": (4.0, 0.1), "scattered": (5.0, 1.1), "sparse": (33.0, 3.3)},

@@ -31,6 +31,7 @@ EFFORT = {
 OTHERS = {
     "max_edges": "part of the kernel",
     "n_clusters": "part of the question",
+    "n_candidates": "part of the model",
     "n_citers": "part of the model",
     "n_components": "part of the model",
     "n_key": "part of the model",
@@ -78,6 +79,7 @@ def test_no_parameter_is_forgotten():
 
 #: What asks for more than ``tol``, or for something else: class, solver -> the reason.
 OTHER_TOLERANCES = {
+    ("DDSVM", "maximize_density"): "the prototypes have an accuracy of their own",
     ("ReducedSetSVM", "solve_svm_dual"): "the machine is exact, its approximation is not",
     ("ReducedSetSVM", "minimize_squared_hinge"): "likewise",
     ("SparseMI", "solve_k_means"): "clusters are where it starts",

@@ -198,6 +198,7 @@ def test_all_public_functions_are_here():
         "learn_cluster_metric",
         "row_space",
         "whitening",
+        "concept_distances",
         "expanded_bounds",
         "log_odds",
         "log_odds_of_missed",

@@ -5,6 +5,7 @@ from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
+from bagwise.base._concepts import density_starts, standards
 from bagwise.base._distance_parameters import (
     DISTANCE_ROUNDING,
     DistanceParameters,
@@ -66,6 +67,7 @@ __all__ = [
     "all_or_nothing",
     "as_bags",
     "best_threshold",
+    "density_starts",
     "digest",
     "documented",
     "expand",
@@ -85,6 +87,7 @@ __all__ = [
     "scale_powers",
     "settled_gamma",
     "shared_by",
+    "standards",
     "used_first",
     "validate_bags",
     "warn_unless_converged",

@@ -9,8 +9,16 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers, as_dense
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, BagSource, Chunk, distinct_instances, segment_rows
-from bagwise.base import AsymmetricClassifier, BagTags, Target, best_threshold, one_vs_rest
+from bagwise.bags import Bags, BagSource, Chunk
+from bagwise.base import (
+    AsymmetricClassifier,
+    BagTags,
+    Target,
+    best_threshold,
+    density_starts,
+    one_vs_rest,
+    standards,
+)
 from bagwise.solvers import (
     Certificate,
     Density,
@@ -20,7 +28,6 @@ from bagwise.solvers import (
     log_odds_of_missed,
 )
 
-_MOST_CANDIDATES = 1000  # instances among which the best starts are looked for
 _UNREACHED = 1e9  # a threshold that no bag is above
 
 
@@ -82,11 +89,13 @@ class ConceptMachine(AsymmetricClassifier):
             sign, weight = target.signs[:, output], cost_weight[:, output]
             if (sign == sign[0]).all():
                 return _everywhere(bags.n_features, is_positive=sign[0] > 0)
-            center, unit = _standards(instances, np.repeat(weight, bags.sizes))
+            center, unit = standards(instances, np.repeat(weight, bags.sizes))
             rows = (instances - center) / unit
             share = weight / weight.sum()  # so that tol means the same for any weights
             density = Density(rows, bags.offsets, sign, share, self._cause)  # type: ignore[arg-type]
-            found = Certificate.lowest(self._search(density, self._starts(bags, density)))
+            number = None if self.n_init == "all" else int(self.n_init)
+            starts = density_starts(bags, density, number, self.first_scale)
+            found = Certificate.lowest(self._search(density, starts))
             threshold = 0.0
             if self.threshold == "learned":
                 odds = self._of_bags(density.distances(found.x[None])[0], bags.offsets[:-1])
@@ -103,22 +112,6 @@ class ConceptMachine(AsymmetricClassifier):
             "intercept_": -target.side * np.array([concept.threshold for concept in concepts]),
             "result_": Certificate.total([concept.certificate for concept in concepts]),
         }
-
-    def _starts(self, bags: Bags, density: Density) -> Floats:
-        """Return the instances of positive bags at which the density is highest."""
-        positive = np.flatnonzero(density.is_positive & (density.weight > 0))
-        offsets = bags.offsets
-        rows = segment_rows(offsets[positive], offsets[positive + 1])
-        some = rows[distinct_instances(bags[positive], len(rows), 0)]
-        number = len(some) if self.n_init == "all" else int(self.n_init)
-        if self.n_init != "all":
-            some = some[: max(number, _MOST_CANDIDATES)]
-        points = density.rows[some]
-        starts = np.hstack([points, np.full(points.shape, self.first_scale)])
-        if len(some) <= number:
-            return starts
-        values = density.values(starts, np.arange(len(starts)))
-        return np.asarray(starts[np.argsort(values, kind="stable")[:number]])
 
     # --------------------------------------------------------------------------------- scores
 
@@ -163,14 +156,6 @@ class ConceptMachine(AsymmetricClassifier):
             scale_powers={},
             shift_invariant=True,
         )
-
-
-def _standards(rows: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and the standard deviation of each feature; 1 where it is constant."""
-    center = weight @ rows / weight.sum()
-    unit = np.sqrt(weight @ (rows - center) ** 2 / weight.sum())
-    noise = 1e-12 * np.abs(rows).max(axis=0)
-    return center, np.where(unit > noise, unit, 1.0)
 
 
 @dataclass(frozen=True)

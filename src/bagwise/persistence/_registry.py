@@ -199,6 +199,32 @@ def _check_mind(state: Mapping[str, Any], at: Scope) -> None:
     check_offsets(state["prototype_offsets_"], scope, sizes["n_prototypes"], sizes["n_instances"])
 
 
+#: `DDSVM`: points with scales of features, and an expansion in the distances from them.
+_DD_SVM: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    "prototypes_": Array(shape=("n_prototypes", "n_features"), itemsizes=(8,)),
+    "scales_": Array(shape=("n_prototypes", "n_features"), itemsizes=(8,), ge=0),
+    "prototype_outputs_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
+    "prototype_signs_": Array(shape=("n_prototypes",), itemsizes=(8,)),
+    "units_": Array(shape=("n_prototypes",), itemsizes=(8,), ge=0),
+    "support_": Array(kinds="i", shape=("n_support",), itemsizes=(8,), ge=0),
+    "support_vectors_": Array(shape=("n_support", "n_prototypes"), itemsizes=(8,)),
+    "dual_coef_": Array(shape=("n_outputs", "n_support"), itemsizes=(8,)),
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "result_": CertificateField(),
+}
+
+
+def _check_dd_svm(state: Mapping[str, Any], at: Scope) -> None:
+    """Check the classes, that prototypes belong to outputs, and that their units divide."""
+    _check_classes(state, at)
+    if (state["prototype_outputs_"] >= at.sizes["n_outputs"]).any():
+        at.child("prototype_outputs_").fail(f"must be below {at.sizes['n_outputs']}")
+    if (state["units_"] == 0).any():
+        at.child("units_").fail("must be above 0")
+
+
 #: `DiverseDensity`, `EMDD`: a point and the scales of features for each problem.
 _CONCEPTS: dict[str, Field] = {
     **_BAG_INPUT,
@@ -500,6 +526,7 @@ REGISTRY: Mapping[str, Entry] = dict(
             check=_check_classes,
         ),
         entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
+        entry("bagwise.embedding.DDSVM", _DD_SVM, check=_check_dd_svm),
         entry(
             "bagwise.embedding.MInD",
             _MIND,

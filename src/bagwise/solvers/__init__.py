@@ -25,6 +25,7 @@ from bagwise.solvers.clustering._mmc import MMCResult, solve_mmc_by_cccp, solve_
 from bagwise.solvers.density._diverse_density import (
     Density,
     DensityResult,
+    concept_distances,
     log_odds,
     log_odds_of_missed,
     maximize_density,
@@ -150,6 +151,7 @@ __all__ = [
     "SumRows",
     "balance_direction",
     "boost_bags",
+    "concept_distances",
     "expanded_bounds",
     "generate_assignments",
     "grow_rectangle",

@@ -46,6 +46,29 @@ def log_odds_of_missed(missed: NDArray[Any]) -> Floats:
     return np.asarray(np.where(a > _SMALL, np.log(np.expm1(large)) + (a - large), np.log(a)))
 
 
+def concept_distances(rows: Floats, squares: Floats, concepts: Floats) -> Floats:
+    r"""Return :math:`\sum_k s_k^2 (x_k - h_k)^2` of every row x and each concept (h, s).
+
+    Parameters
+    ----------
+    rows, squares : ndarray of shape (n_rows, n_features)
+        Rows near the origin, as rounding is relative to their squares, and these squares.
+    concepts : ndarray of shape (n_concepts, 2 * n_features)
+        Points and, behind each, its scales.
+
+    Returns
+    -------
+    ndarray of shape (n_concepts, n_rows)
+        At least `NEAREST`.
+    """
+    h, s = np.split(concepts, 2, axis=1)
+    s2 = s * s
+    far = s2 @ squares.T
+    far -= 2.0 * ((s2 * h) @ rows.T)
+    far += np.einsum("ij,ij->i", s2, h * h)[:, None]
+    return np.maximum(far, NEAREST, out=far)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DensityResult(Result):
     """A concept: ``x`` holds the point h and, behind it, the scales s of the features.
@@ -112,12 +135,7 @@ class Density:
 
     def distances(self, concepts: Floats) -> Floats:
         """Return the squared distance of every row from each concept."""
-        h, s = np.split(concepts, 2, axis=1)
-        s2 = s * s
-        far = s2 @ self.squares.T
-        far -= 2.0 * ((s2 * h) @ self.rows.T)
-        far += np.einsum("ij,ij->i", s2, h * h)[:, None]
-        return np.maximum(far, NEAREST, out=far)
+        return concept_distances(self.rows, self.squares, concepts)
 
     def values(self, concepts: Floats, starts: Integers) -> Floats:
         """Return the value at each concept, and remember its slope."""
