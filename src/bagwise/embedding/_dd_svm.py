@@ -12,6 +12,7 @@ from bagwise.bags import Bags, BagSource, Chunk
 from bagwise.base import (
     BagClassifier,
     BagTags,
+    Summary,
     Target,
     density_starts,
     digest,
@@ -124,6 +125,12 @@ class DDSVM(BagClassifier):
     >>> model.score(bags, y)
     1.0
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags of a class come near to some points, and others do not",
+        objective="hinge loss of vectors of distances from maxima of diverse density",
+        cost="products of $N \\times d$ and $d \\times r$ in each of few iterations, for $r$ candidates",
+    )
 
     _convergence_advice = "lower C, or raise max_iter or tol"
 
