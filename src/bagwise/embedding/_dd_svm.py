@@ -129,7 +129,7 @@ class DDSVM(BagClassifier):
     _summary: ClassVar[Summary] = Summary(
         assumption="bags of a class come near to some points, and others do not",
         objective="hinge loss of vectors of distances from maxima of diverse density",
-        cost="products of $N \\times d$ and $d \\times r$ in each of few iterations, for $r$ candidates",
+        cost=r"products of $N \times d$ and $d \times r$ in few iterations, for $r$ candidates",
     )
 
     _convergence_advice = "lower C, or raise max_iter or tol"
