@@ -24,7 +24,7 @@ STARTS = {
     "solve_linear_svm": lambda r: {"alpha0": r.x},
     "solve_mmc_by_cccp": lambda r: {"start": r.x},
     "solve_nu_svm": lambda r: {"x0": r.x},
-    "solve_odm": lambda r: {"x0": r.x},
+    "solve_odm": lambda r: {"decision0": r.decision},
     "solve_one_norm_svm": lambda r: {"start": r},
     "solve_svm_by_passes": lambda r: {"start": r},
     "solve_svm_dual": lambda r: {"alpha0": r.x},

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_gram
 from bagwise.solvers._result import Result, Status
@@ -73,7 +73,7 @@ def solve_odm(
     *,
     theta: float = 0.2,
     nu: float = 0.2,
-    x0: ArrayLike | None = None,
+    decision0: ArrayLike | None = None,
     tol: float = 1e-9,
     max_iter: int = _MOST_STEPS,
     check_finite: bool = True,
@@ -110,8 +110,9 @@ def solve_odm(
         Half the width of the band, from 0 to below 1.
     nu : float
         What a margin above the band costs, in units of one below; positive.
-    x0 : array-like of shape (n,), optional
-        Where to start: coefficients :math:`s_r \alpha_r` of a similar problem.
+    decision0 : array-like of shape (n,), optional
+        Decision values of these rows in a similar problem. The first step goes to the minimum for
+        the rows that they put below and above the band.
     tol : float
         Largest gap at the end, in units of the objective.
     max_iter : int
@@ -130,7 +131,9 @@ def solve_odm(
     if not isinstance(blocks, BlockGram):
         blocks = BlockGram.of(checked_gram(_NAME, gram, check_finite=check_finite))
     band = Band(_NAME, sign, cost, theta, nu, len(blocks))
-    return _solve(_FiniteNewton(blocks, band), x0, tol, max_iter)
+    if decision0 is not None:
+        decision0 = checked_array(_NAME, "decision0", decision0, (band.n,))
+    return _solve(_FiniteNewton(blocks, band), decision0, tol, max_iter)
 
 
 @dataclass(frozen=True)
@@ -159,15 +162,14 @@ class ODMInner:
     def solve(self, gram: BlockGram, like: Any) -> ODMResult:
         """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
         band = Band(_NAME, self.sign, self.cost, self.theta, self.nu, len(gram))
-        start = like.x if isinstance(like, ODMResult) else None
-        return _solve(_FiniteNewton(gram, band), start, self.tol, self.max_iter)
+        near = like.decision if isinstance(like, ODMResult) else None
+        return _solve(_FiniteNewton(gram, band), near, self.tol, self.max_iter)
 
 
-def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int) -> ODMResult:
+def _solve(newton: "_FiniteNewton", near: Floats | None, tol: float, max_iter: int) -> ODMResult:
     started = perf_counter()
     with single_blas_thread():
-        newton.begin(x0)
-        status = newton.run(tol, max_iter)
+        status = newton.run(near, tol, max_iter)
         return newton.result(status, perf_counter() - started)
 
 
@@ -180,32 +182,30 @@ class _FiniteNewton:
         self.n_iter = 0
         self.history: list[float] = []
 
-    def begin(self, x0: ArrayLike | None) -> None:
-        if x0 is not None:
-            start = checked_array(_NAME, "x0", x0, (self.n,))
-            self.b = np.where(self.band.cost > 0.0, start, 0.0)
-            self.f = self.gram.times(self.b)
-
     def primal(self) -> float:
         return 0.5 * float(self.b @ self.f) + self.band.loss(self.f)
 
     def dual(self) -> float:
         return self.band.conjugate(self.b) - 0.5 * float(self.b @ self.f)
 
-    def run(self, tol: float, max_iter: int) -> Status:
-        """Take Newton steps until the right rows are below and above the band."""
+    def run(self, near: Floats | None, tol: float, max_iter: int) -> Status:
+        """Take Newton steps until the right rows are below and above the band.
+
+        The first step from given decision values is a full one: nothing is known of where it
+        begins.
+        """
+        self.aim(self.f if near is None else near)
+        settled = near is not None and max_iter > 0 and self.jump()
         value = self.primal()
         self.history.append(value)
-        self.system = self.goal(*self.band.sides(self.f))
-        while self.n_iter < max_iter:
+        while not settled and self.n_iter < max_iter:
             checkpoint()
             if self.n_iter:
-                self.system = self.goal(*self.band.sides(self.f))
-            self.n_iter += 1
+                self.aim(self.f)
             settled = self.step()
             before, value = value, self.primal()
             self.history.append(min(value, before))
-            if settled or self.relative_gap() <= 0.01 * tol or not value < before:
+            if self.relative_gap() <= 0.01 * tol or not value < before:
                 break
         if self.relative_gap() <= tol:
             return Status.CONVERGED
@@ -215,32 +215,34 @@ class _FiniteNewton:
         value = self.primal()
         return (value - self.dual()) / max(abs(value), 1e-300)
 
-    def goal(self, below: Booleans, above: Booleans) -> DenseSystem:
-        """Note the minimum for these rows below and above the band; return its system."""
+    def aim(self, f: Floats) -> None:
+        """Compute the goal: the minimum for the rows that are below and above the band at ``f``."""
         band = self.band
-        self.below, self.above = below, above
-        self.active = np.flatnonzero(below | above)
-        weight = band.bend(below, above)
+        self.below, self.above = band.sides(f)
+        self.active = np.flatnonzero(self.below | self.above)
+        weight = band.bend(self.below, self.above)
         ridge = np.divide(1.0, weight, out=np.zeros(self.n), where=weight > 0.0)
-        system = DenseSystem(self.gram, ridge, self.active)
-        target = band.sign * np.where(above, band.high, band.low)
+        self.system = DenseSystem(self.gram, ridge, self.active)
+        target = band.sign * np.where(self.above, band.high, band.low)
         self.goal_b = np.zeros(self.n)
-        self.goal_b[self.active] = system.solve(target[self.active])
+        self.goal_b[self.active] = self.system.solve(target[self.active])
         self.goal_f = self.gram.times(self.goal_b)
-        return system
+
+    def jump(self) -> bool:
+        """Go to the goal; return whether it is the minimum."""
+        self.n_iter += 1
+        self.b, self.f = self.goal_b, self.goal_f
+        below, above = self.band.sides(self.f)
+        return np.array_equal(below, self.below) and np.array_equal(above, self.above)
 
     def step(self) -> bool:
-        """Go towards the goal; return whether it is the minimum."""
-        below, above = self.band.sides(self.goal_f)
-        if np.array_equal(below, self.below) and np.array_equal(above, self.above):
-            self.b, self.f = self.goal_b, self.goal_f
+        """Go towards the goal as far as the value falls; return whether it is the minimum."""
+        b, f = self.b, self.f
+        if self.jump():
             return True
-        way, gain = self.goal_b - self.b, self.goal_f - self.f
-        length = self.band.line_search(
-            self.f, gain, start=float(self.b @ gain), form=float(way @ gain)
-        )
-        self.b = self.b + length * way
-        self.f = self.f + length * gain
+        way, gain = self.goal_b - b, self.goal_f - f
+        length = self.band.line_search(f, gain, start=float(b @ gain), form=float(way @ gain))
+        self.b, self.f = b + length * way, f + length * gain
         return False
 
     def result(self, status: Status, solve_time: float) -> ODMResult:

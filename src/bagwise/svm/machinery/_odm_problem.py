@@ -52,9 +52,7 @@ class KeyBandProblem(Alternation):
     # ---------------------------------------------------------------------------- what is minimised
 
     def loss(self, scores: Floats) -> float:
-        rows = self.choose(scores)
-        means = np.bincount(rows.row, rows.share * scores[rows.members])
-        return self.band.loss(np.concatenate([means, scores[rows.others]]))
+        return self.band.loss(self.choose(scores).decision(scores))
 
     @cached_property
     def band(self) -> Band:

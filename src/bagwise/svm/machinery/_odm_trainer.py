@@ -76,6 +76,11 @@ class BandProblem(HingeProblem):
         shape = (self.n_means, len(self.row))
         return sp.csr_array((self.share, (self.row, np.arange(len(self.row)))), shape=shape)
 
+    def decision(self, scores: Floats) -> Floats:
+        """Return the decision values of the rows, given those of the points."""
+        means = np.bincount(self.row, self.share * scores[self.members])
+        return np.concatenate([means, scores[self.others]])
+
     def point_coef(self, coef: Floats) -> Floats:
         """Return the coefficients of the points, given those of the rows."""
         means = coef[: self.n_means]
@@ -153,10 +158,13 @@ class KernelODM:
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
         assert isinstance(rows, BandProblem)
-        settings, before = self.settings, _start(rows, start)
+        settings = self.settings
+        near = None
+        if start is not None and rows.index.max() < self.n_instances:
+            near = rows.decision(start.scores)
         result = solve_odm(
             self._gram(rows), rows.sign, rows.cost, theta=settings.theta, nu=settings.nu,
-            x0=None if before is None else before.x, tol=settings.tol, max_iter=settings.max_iter,
+            decision0=near, tol=settings.tol, max_iter=settings.max_iter,
         )  # fmt: skip
         beta = rows.point_coef(result.x)
         used = np.flatnonzero(beta)
@@ -225,10 +233,9 @@ class FeatureODM:
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
         assert isinstance(rows, BandProblem)
-        settings, before = self.settings, _start(rows, start)
-        near: dict[str, Any] = {}
-        if isinstance(before, LinearODMResult):
-            near = {"w0": before.x, "intercept0": before.intercept}
+        settings, near = self.settings, {}
+        if start is not None:
+            near = {"w0": start.weights, "intercept0": start.intercept}
         matrix, place = self._rows(rows)
         sign, cost = np.ones(matrix.n), np.zeros(matrix.n)
         sign[place], cost[place] = rows.sign, rows.cost
@@ -280,10 +287,3 @@ def _mixed(features: Any, rows: BandProblem) -> Any:
 def _squared_norm(result: LinearODMResult, bias: float) -> float:
     constant = result.intercept**2 / bias if bias else 0.0
     return float(result.x @ result.x) + constant
-
-
-def _start(rows: BandProblem, start: Solution | None) -> ODMResult | LinearODMResult | None:
-    """Return where to start: the solution of a problem with as many rows."""
-    if not isinstance(start, BandSolution) or len(start.rows.sign) != len(rows.sign):
-        return None
-    return start.result
