@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from bagwise.solvers import (
     AssignmentProblem,
+    BlockGram,
     ODMInner,
     generate_assignments,
     minimize_squared_hinge,
@@ -105,3 +106,40 @@ def test_bad_input_is_refused(changes, message):
     X, sign, cost = rows(0)
     with pytest.raises(ValueError, match=message):
         solve_odm(X @ X.T, **{"sign": sign, "cost": cost, **changes})
+
+
+def halves(seed, n=60, n_head=12):
+    """Return rows of which the first may change, others in their place, signs and costs."""
+    X, sign, cost = rows(seed, n=n)
+    other = X.copy()
+    other[:n_head:3] = rows(seed + 1, n=n)[0][:n_head:3]
+    fixed = X[n_head:] @ X[n_head:].T
+    grams = [
+        BlockGram(A[:n_head] @ A[:n_head].T, A[:n_head] @ A[n_head:].T, fixed) for A in (X, other)
+    ]
+    return grams, (X, other), sign, cost
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_result_of_a_similar_problem_and_any_decision_values_lead_to_the_same_end(seed):
+    (first, second), (_, X), sign, cost = halves(seed)
+    before = solve_odm(first, sign, cost)
+    alone = solve_odm(X @ X.T, sign, cost)
+    drawn = np.random.default_rng(seed).normal(size=len(sign))
+    for start in (
+        {"like": before},
+        {"decision0": drawn},
+        {"like": before, "decision0": X @ (X.T @ alone.x)},
+    ):
+        result = solve_odm(second, sign, cost, **start)
+        assert result.converged
+        assert result.objective == pytest.approx(alone.objective, rel=1e-10)
+        np.testing.assert_allclose(result.decision, alone.decision, atol=1e-7)
+    assert result.n_iter == 1  # the last start is the solution
+
+
+def test_starts_that_are_not_numbers_are_refused():
+    X, sign, cost = rows(0)
+    for decision0 in (np.full(40, np.nan), np.zeros(39)):
+        with pytest.raises(ValueError, match="decision0"):
+            solve_odm(X @ X.T, sign, cost, decision0=decision0)

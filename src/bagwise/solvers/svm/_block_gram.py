@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,16 @@ def cholesky(matrix: Floats) -> Floats:
         if info == 0:
             return factor  # type: ignore[no-any-return]
     raise IndefiniteError
+
+
+class Factor(Protocol):
+    """A lower Cholesky factor."""
+
+    def forward(self, right: Floats) -> Floats:
+        """Return the inverse of the factor times one or several columns."""
+
+    def backward(self, right: Floats) -> Floats:
+        """Return the inverse of the transposed factor times one column."""
 
 
 class DenseSystem:
@@ -302,40 +312,48 @@ class Systems:
         return self.columns[:, chosen]
 
 
-class BorderedSystem:
-    """``K + D`` of some rows by a factor of most of its fixed rows.
+class Bordered:
+    """A system of some rows by a factor of other ones, most of which are among them.
 
     With ``x`` on the rows of the factor, ``t`` on those added and ``u`` forcing those taken to 0,
     ``[[M, W], [W.T, E]] [x, (t, u)]`` is solved by eliminating ``x``.
+
+    Parameters
+    ----------
+    factor : Factor
+        Of ``M``.
+    border : ndarray of shape (n_factor, n_added + n_taken)
+        The inverse of the factor times ``W``.
+    added : ndarray of shape (n_added, n_added)
+        The system of the rows added, which is the upper left of ``E``; all else is 0.
+    inside, kept, others : ndarray of int
+        Where the rows of the system that the factor has are in the factor and in the system, and
+        where those added are in the system.
     """
 
-    def __init__(self, gram: BlockGram, rows: Integers, shared: Systems) -> None:
-        p = len(gram.head)
-        self.n_head = int(np.searchsorted(rows, p))
-        top, below = rows[: self.n_head], rows[self.n_head :] - p
-        self.factor, added, taken = shared.changes(below)
-        base, borders = shared.base, shared.borders(added, taken)
-        self.border = np.hstack([shared.crossed(gram)[:, top], borders])
-        extra = np.concatenate([top, added + p])
-        system = -(self.border.T @ self.border)
-        n_extra = len(extra)
-        system[:n_extra, :n_extra] += gram.some(extra)
-        system[np.arange(n_extra), np.arange(n_extra)] += shared.ridge[extra]
-        self.n_base, self.n_taken = len(base), len(taken)
-        self.in_base = np.isin(base, below, assume_unique=True)  # of the factor, those in use
-        self.from_base = np.isin(below, base, assume_unique=True)  # of those in use
+    def __init__(
+        self,
+        factor: Factor,
+        border: Floats,
+        added: Floats,
+        inside: Integers,
+        kept: Integers,
+        others: Integers,
+    ) -> None:
+        self.factor, self.border = factor, border
+        self.inside, self.kept, self.others = inside, kept, others
+        system = -(border.T @ border)
+        system[: len(added), : len(added)] += added
         if len(system):
             self.lu, self.pivots, _ = lapack.dgetrf(system)
 
     def halves(self, right: Floats) -> tuple[Floats, Floats, Floats]:
         """Return a right side after the elimination: on the factor, on the border, solved."""
-        top, below = right[: self.n_head], right[self.n_head :]
-        begun = np.zeros((self.n_base, *right.shape[1:]))
-        begun[self.in_base] = below[self.from_base]
+        begun = np.zeros((len(self.border), *right.shape[1:]))
+        begun[self.inside] = right[self.kept]
         half = self.factor.forward(begun)
-        rest = np.concatenate(
-            [top, below[~self.from_base], np.zeros((self.n_taken, *right.shape[1:]))]
-        )
+        rest = np.zeros((self.border.shape[1], *right.shape[1:]))
+        rest[: len(self.others)] = right[self.others]
         rest -= self.border.T @ half
         solved = lapack.dgetrs(self.lu, self.pivots, rest)[0] if len(rest) else rest
         return half, rest, solved
@@ -343,12 +361,9 @@ class BorderedSystem:
     def solve(self, right: Floats) -> Floats:
         """Return the solution for one right side."""
         half, _, solved = self.halves(right)
-        inside = self.factor.backward(half - self.border @ solved)
         out = np.empty_like(right)
-        out[: self.n_head] = solved[: self.n_head]
-        below = out[self.n_head :]
-        below[self.from_base] = inside[self.in_base]
-        below[~self.from_base] = solved[self.n_head : len(solved) - self.n_taken]
+        out[self.others] = solved[: len(self.others)]
+        out[self.kept] = self.factor.backward(half - self.border @ solved)[self.inside]
         return out
 
     def form(self, right: Floats) -> Floats:
@@ -356,3 +371,26 @@ class BorderedSystem:
         half, rest, solved = self.halves(right)
         out = half.T @ half + rest.T @ solved
         return 0.5 * (out + out.T)
+
+
+class BorderedSystem(Bordered):
+    """``K + D`` of some rows by a factor of most of its fixed rows."""
+
+    def __init__(self, gram: BlockGram, rows: Integers, shared: Systems) -> None:
+        p = len(gram.head)
+        n_head = int(np.searchsorted(rows, p))
+        top, below = rows[:n_head], rows[n_head:] - p
+        factor, added, taken = shared.changes(below)
+        border = np.hstack([shared.crossed(gram)[:, top], shared.borders(added, taken)])
+        extra = np.concatenate([top, added + p])
+        system = gram.some(extra)
+        system.flat[:: len(extra) + 1] += shared.ridge[extra]
+        is_kept = np.isin(below, shared.base, assume_unique=True)
+        super().__init__(
+            factor,
+            border,
+            system,
+            inside=np.flatnonzero(np.isin(shared.base, below, assume_unique=True)),
+            kept=n_head + np.flatnonzero(is_kept),
+            others=np.concatenate([np.arange(n_head), n_head + np.flatnonzero(~is_kept)]),
+        )

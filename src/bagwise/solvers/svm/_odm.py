@@ -17,10 +17,12 @@ from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_gram
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.svm._band import Band
-from bagwise.solvers.svm._block_gram import BlockGram, DenseSystem
+from bagwise.solvers.svm._block_gram import BlockGram
+from bagwise.solvers.svm._changing_system import ChangingSystem
 
 _NAME = "solve_odm"  # in errors
 _MOST_STEPS = 200
+_ROUNDING = 1e-8  # largest error of a system that is solved by the factor of another
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +40,7 @@ class ODMResult(Result):
     decision: Floats
     _gram: BlockGram = field(repr=False)
     _active: Integers = field(repr=False)
-    _system: DenseSystem = field(repr=False)
+    _system: ChangingSystem = field(repr=False)
 
     @property
     def b(self) -> Floats:
@@ -74,6 +76,7 @@ def solve_odm(
     theta: float = 0.2,
     nu: float = 0.2,
     decision0: ArrayLike | None = None,
+    like: ODMResult | None = None,
     tol: float = 1e-9,
     max_iter: int = _MOST_STEPS,
     check_finite: bool = True,
@@ -113,6 +116,10 @@ def solve_odm(
     decision0 : array-like of shape (n,), optional
         Decision values of these rows in a similar problem. The first step goes to the minimum for
         the rows that they put below and above the band.
+    like : ODMResult, optional
+        Result of a similar problem. If the fixed rows of the Gram matrix, which must be the same
+        array, were outside the band on the same side there, and at the same costs, a factor of
+        their inner products serves again. Without ``decision0`` its decision values are the start.
     tol : float
         Largest gap at the end, in units of the objective.
     max_iter : int
@@ -131,9 +138,8 @@ def solve_odm(
     if not isinstance(blocks, BlockGram):
         blocks = BlockGram.of(checked_gram(_NAME, gram, check_finite=check_finite))
     band = Band(_NAME, sign, cost, theta, nu, len(blocks))
-    if decision0 is not None:
-        decision0 = checked_array(_NAME, "decision0", decision0, (band.n,))
-    return _solve(_FiniteNewton(blocks, band), decision0, tol, max_iter)
+    near = None if decision0 is None else checked_array(_NAME, "decision0", decision0, (band.n,))
+    return _solve(_FiniteNewton(blocks, band), near, like, tol, max_iter)
 
 
 @dataclass(frozen=True)
@@ -162,13 +168,22 @@ class ODMInner:
     def solve(self, gram: BlockGram, like: Any) -> ODMResult:
         """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
         band = Band(_NAME, self.sign, self.cost, self.theta, self.nu, len(gram))
-        near = like.decision if isinstance(like, ODMResult) else None
-        return _solve(_FiniteNewton(gram, band), near, self.tol, self.max_iter)
+        before = like if isinstance(like, ODMResult) else None
+        return _solve(_FiniteNewton(gram, band), None, before, self.tol, self.max_iter)
 
 
-def _solve(newton: "_FiniteNewton", near: Floats | None, tol: float, max_iter: int) -> ODMResult:
+def _solve(
+    newton: "_FiniteNewton",
+    near: Floats | None,
+    like: ODMResult | None,
+    tol: float,
+    max_iter: int,
+) -> ODMResult:
     started = perf_counter()
     with single_blas_thread():
+        if like is not None:
+            newton.system = like._system
+            near = like.decision if near is None else near
         status = newton.run(near, tol, max_iter)
         return newton.result(status, perf_counter() - started)
 
@@ -179,14 +194,9 @@ class _FiniteNewton:
     def __init__(self, gram: BlockGram, band: Band) -> None:
         self.gram, self.band, self.n = gram, band, len(gram)
         self.b, self.f = np.zeros(self.n), np.zeros(self.n)
+        self.system: ChangingSystem | None = None
         self.n_iter = 0
         self.history: list[float] = []
-
-    def primal(self) -> float:
-        return 0.5 * float(self.b @ self.f) + self.band.loss(self.f)
-
-    def dual(self) -> float:
-        return self.band.conjugate(self.b) - 0.5 * float(self.b @ self.f)
 
     def run(self, near: Floats | None, tol: float, max_iter: int) -> Status:
         """Take Newton steps until the right rows are below and above the band.
@@ -196,24 +206,32 @@ class _FiniteNewton:
         """
         self.aim(self.f if near is None else near)
         settled = near is not None and max_iter > 0 and self.jump()
-        value = self.primal()
-        self.history.append(value)
+        self.evaluate()
+        self.history.append(self.value)
         while not settled and self.n_iter < max_iter:
             checkpoint()
             if self.n_iter:
                 self.aim(self.f)
             settled = self.step()
-            before, value = value, self.primal()
-            self.history.append(min(value, before))
-            if self.relative_gap() <= 0.01 * tol or not value < before:
+            before = self.value
+            self.evaluate()
+            self.history.append(min(self.value, before))
+            if self.relative_gap <= 0.01 * tol or not self.value < before:
                 break
-        if self.relative_gap() <= tol:
+        if self.relative_gap <= tol:
             return Status.CONVERGED
         return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
 
+    def evaluate(self) -> None:
+        """Compute the values of the primal and the dual at the current point."""
+        half_norm = 0.5 * float(self.b @ self.f)
+        self.value = half_norm + self.band.loss(self.f)
+        self.dual = self.band.conjugate(self.b) - half_norm
+
+    @property
     def relative_gap(self) -> float:
-        value = self.primal()
-        return (value - self.dual()) / max(abs(value), 1e-300)
+        """The gap in units of the value."""
+        return (self.value - self.dual) / max(abs(self.value), 1e-300)
 
     def aim(self, f: Floats) -> None:
         """Compute the goal: the minimum for the rows that are below and above the band at ``f``."""
@@ -222,11 +240,21 @@ class _FiniteNewton:
         self.active = np.flatnonzero(self.below | self.above)
         weight = band.bend(self.below, self.above)
         ridge = np.divide(1.0, weight, out=np.zeros(self.n), where=weight > 0.0)
-        self.system = DenseSystem(self.gram, ridge, self.active)
         target = band.sign * np.where(self.above, band.high, band.low)
+        self.system = ChangingSystem(self.gram, ridge, self.active, self.system)
+        error = self.reach(target, ridge)
+        if error > _ROUNDING and self.system.is_shared:
+            self.system = ChangingSystem(self.gram, ridge, self.active)
+            self.reach(target, ridge)
+
+    def reach(self, target: Floats, ridge: Floats) -> float:
+        """Solve the system; return the largest error of a row."""
+        assert self.system is not None
         self.goal_b = np.zeros(self.n)
         self.goal_b[self.active] = self.system.solve(target[self.active])
         self.goal_f = self.gram.times(self.goal_b)
+        error = (self.goal_f + ridge * self.goal_b - target)[self.active]
+        return float(np.abs(error).max(initial=0.0))
 
     def jump(self) -> bool:
         """Go to the goal; return whether it is the minimum."""
@@ -246,13 +274,13 @@ class _FiniteNewton:
         return False
 
     def result(self, status: Status, solve_time: float) -> ODMResult:
-        value, dual = self.primal(), self.dual()
+        assert self.system is not None
         return ODMResult(
             x=self.b,
             decision=self.f,
-            objective=value,
-            lower_bound=dual,
-            residual=max(0.0, value - dual) / max(abs(value), 1e-300),
+            objective=self.value,
+            lower_bound=self.dual,
+            residual=max(0.0, self.relative_gap),
             status=status,
             n_iter=self.n_iter,
             history=np.array(self.history),

@@ -11,8 +11,14 @@ from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_argmax, segment_rows
 from bagwise.solvers import Band
 from bagwise.svm.machinery._alternation import TIE, Alternation, alternate
-from bagwise.svm.machinery._odm_trainer import BandProblem, BandSettings, FeatureODM, KernelODM
-from bagwise.svm.machinery._problem import Solution
+from bagwise.svm.machinery._odm_trainer import (
+    BandProblem,
+    BandSettings,
+    BandSolution,
+    FeatureODM,
+    KernelODM,
+)
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import key_scores
 
@@ -48,6 +54,8 @@ class KeyBandProblem(Alternation):
         super().__init__(trainer, Sides.of(offsets, sign), cost)
         self.cost, self.settings, self.n_key = cost, settings, n_key
         self.begins_at: Floats | None = None
+        self._chosen: tuple[Floats, BandProblem] | None = None
+        self._last_end: Solution | None = None
 
     # ---------------------------------------------------------------------------- what is minimised
 
@@ -70,11 +78,16 @@ class KeyBandProblem(Alternation):
     # ------------------------------------------------------------------------------ which rows
 
     def choose(self, scores: Floats) -> BandProblem:
-        """Return the rows of least loss.
+        """Return the rows of least loss; those of the last scores are known.
 
         The instances that stand for a bag follow one another in the order of the scores. Of several
         choices that cost the same it is the one with the highest scores.
         """
+        if self._chosen is None or scores is not self._chosen[0]:
+            self._chosen = scores, self._least_loss(scores)
+        return self._chosen[1]
+
+    def _least_loss(self, scores: Floats) -> BandProblem:
         order, sizes = self._ordered(scores), self.sides.stops - self.sides.starts
         counts = np.minimum(sizes, self.n_key)
         starts = np.cumsum(sizes) - sizes
@@ -128,6 +141,10 @@ class KeyBandProblem(Alternation):
             return self.best_rows(self.begins_at)
         return self.rows_of(self.sides.means, np.arange(len(self.sides.positive)))
 
+    def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
+        """Train on the rows of a start, from where the last one ended."""
+        return super().begin(surrogate, self._last_end)
+
     def key_rows(self, scores: Floats) -> BandProblem:
         return self.best_rows(scores)
 
@@ -140,7 +157,9 @@ class KeyBandProblem(Alternation):
         """Alternate from means of bags, or from the best instances at given scores."""
         self.begins_at = begins_at
         rng = np.random.default_rng(0)  # nothing is drawn
-        return alternate(self, max_iter=max_iter, tol=self.settings.tol, n_init=1, rng=rng)
+        end = alternate(self, max_iter=max_iter, tol=self.settings.tol, n_init=1, rng=rng)
+        self._last_end = end
+        return replace(end, result=None) if isinstance(end, BandSolution) else end
 
     def best(self, max_iter: int, starts: Sequence[Floats]) -> Solution:
         """Alternate from means of bags, from likely key instances and from given scores.

@@ -91,7 +91,7 @@ class BandProblem(HingeProblem):
 class BandSolution(Solution):
     """A trained machine, with what the next one can start from."""
 
-    result: ODMResult | LinearODMResult | None = None
+    result: ODMResult | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,8 @@ class KernelODM:
             near = rows.decision(start.scores)
         result = solve_odm(
             self._gram(rows), rows.sign, rows.cost, theta=settings.theta, nu=settings.nu,
-            decision0=near, tol=settings.tol, max_iter=settings.max_iter,
+            decision0=near, like=start.result if isinstance(start, BandSolution) else None,
+            tol=settings.tol, max_iter=settings.max_iter,
         )  # fmt: skip
         beta = rows.point_coef(result.x)
         used = np.flatnonzero(beta)
@@ -233,17 +234,16 @@ class FeatureODM:
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
         assert isinstance(rows, BandProblem)
-        settings, near = self.settings, {}
-        if start is not None:
-            near = {"w0": start.weights, "intercept0": start.intercept}
+        settings = self.settings
+        w0, b0 = (None, 0.0) if start is None else (start.weights, start.intercept)
         matrix, place = self._rows(rows)
         sign, cost = np.ones(matrix.n), np.zeros(matrix.n)
         sign[place], cost[place] = rows.sign, rows.cost
         result = solve_linear_odm(
             matrix, sign, cost, theta=settings.theta, nu=settings.nu, bias=settings.bias,
-            tol=settings.tol, max_iter=settings.max_iter, **near,
+            w0=w0, intercept0=b0, tol=settings.tol, max_iter=settings.max_iter,
         )  # fmt: skip
-        return BandSolution(
+        return Solution(
             rows=rows,
             beta=rows.point_coef(result.dual[place]),
             intercept=result.intercept,
@@ -251,7 +251,6 @@ class FeatureODM:
             squared_norm=_squared_norm(result, settings.bias),
             certificate=result.certificate,
             weights=result.x,
-            result=result,
         )
 
     def _rows(self, rows: BandProblem) -> tuple[FeatureRows | PassRows, Integers]:
