@@ -33,7 +33,7 @@ def test_solver(problem):
 
 
 def test_every_start_is_here():
-    names = {"alpha0", "x0", "w0", "X0", "Z0", "start", "starts", "init"}
+    names = {"alpha0", "x0", "w0", "X0", "Z0", "decision0", "start", "starts", "init"}
     with_start = {
         problem.solver
         for problem in TABLE
