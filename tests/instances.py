@@ -8,7 +8,7 @@ from bagwise.cluster import BAMIC, CPM3C, M3IC, BagKMeans
 from bagwise.density import APR, EMDD, DiverseDensity
 from bagwise.embedding import MILES, MInD
 from bagwise.ensemble import MILBoost
-from bagwise.metric import MIMLCA, MLCA
+from bagwise.metric import MC2B, MIML, MIMLCA, MLCA, MildML
 from bagwise.neighbors import CitationKNN, CitationKNNROI
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import (
@@ -117,6 +117,9 @@ VARIANTS = [
     MIMLCA(kernel="rbf", n_components=8, random_state=0),
     MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=0.1, n_init=2, random_state=0),
     MLCA(reject=-5.0, ridge=0.1),
+    MC2B(n_components=2, tol=1e-6),
+    MIML(n_components=2),
+    MildML(n_components=2, max_iter=20),
     CitationKNN(5, 3, distance="average", metric="cityblock"),
     CitationKNN(3, 0, distance="max"),
     CitationKNN(metric=InstanceTransformer(StandardScaler(with_mean=False))),

@@ -27,7 +27,10 @@ PARAMETERS = {
     "DiverseDensity": {"n_init": 1, "max_iter": 5},
     "EMDD": {"n_init": 1, "max_iter": 1},
     "M3IC": {"n_init": 1, "max_iter": 5, "random_state": 0},
+    "MC2B": {"n_components": 5},
+    "MIML": {"n_components": 5},
     "MIMLCA": {"n_components": 5},
+    "MildML": {"n_components": 5},
     "RandomSetSVM": {"n_vectors": 2},
     "ReducedSetSVM": {"n_vectors": 2, "n_starts": 1, "refit": None},
     "RegSVM": {"max_iter": 3},
@@ -66,6 +69,10 @@ ALLOWED = {
     },
     "stumps: rows, their columns, and these sorted with their order, all dense": {
         "MILBoost": {"dense": (3.8, 0.1), "scattered": (4.8, 1.1), "sparse": (33.0, 3.3)},
+    },
+    "maps: rows less their mean, dense, and the vectors of features that map them": {
+        name: {"dense": (1.3, 0.1), "scattered": (2.2, 1.1), "sparse": (14.0, 3.3)}
+        for name in ("MC2B", "MIML", "MildML")
     },
     "statistics: two vectors of features for each bag of three instances, and dense": {
         name: {"dense": (0.8, 1.5), "scattered": (0.8, 1.5), "sparse": (9.0, 13.5)}

@@ -33,6 +33,7 @@ OTHERS = {
     "n_clusters": "part of the question",
     "n_candidates": "part of the model",
     "n_citers": "part of the model",
+    "max_pairs": "part of the model",
     "n_components": "part of the model",
     "n_key": "part of the model",
     "n_estimators": "part of the model",

@@ -311,6 +311,83 @@ def label_assignments(kind, method):
     )  # fmt: skip
 
 
+def weak_lists(kind):
+    """Return rows in bags, which labels each of these lists, and weights."""
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    offsets = np.array([0, 1, 3, 6, 10, 12, 15, 16, 20, 24])
+    lists = np.random.default_rng(3).random((9, 5)) < 0.5
+    left, lengths, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    X = (left * lengths)[:, lengths > 1e-9 * lengths[0]]  # in the space that they span
+    return X / np.abs(X).max(), offsets, lists, np.maximum(cost[:9], 1e-3)
+
+
+def pair_metric(kind):
+    X, offsets, lists, weight = weak_lists(kind)
+    pairs = solvers.bag_pairs(lists, weight, max_pairs=100, rng=np.random.default_rng(0))
+
+    def objective(result):
+        Y = X @ result.components.T
+        size = 0.05 * (result.components**2).sum() / len(result.components)
+        total = {True: [0.0, 0.0], False: [0.0, 0.0]}
+        for (d, e), is_alike, w in zip(pairs.bags, pairs.is_alike, pairs.weight, strict=True):
+            first, second = (Y[offsets[bag] : offsets[bag + 1]] for bag in (d, e))
+            nearest = ((first[:, None] - second) ** 2).sum(axis=2).min()
+            lead = (nearest - result.threshold) * (1.0 if is_alike else -1.0)
+            total[bool(is_alike)][0] += w * np.logaddexp(0.0, lead)
+            total[bool(is_alike)][1] += w
+        return Value.of(size, *(0.5 * loss / mass for loss, mass in total.values()))
+
+    start = np.eye(X.shape[1])[:2] * 2.0
+    return Problem(
+        "solve_pair_metric", kind,
+        {"rows": X, "offsets": offsets, "pairs": pairs, "start": start, "alpha": 0.1},
+        objective, exact={"tol": 1e-7}, is_sure=False,
+    )  # fmt: skip
+
+
+def center_metric(kind):
+    X, offsets, lists, weight = weak_lists(kind)
+
+    def objective(result):
+        A, Z = result.components, result.centers
+        np.testing.assert_allclose(A @ A.T, np.eye(len(A)), atol=1e-9)
+        within = [
+            w * ((X[offsets[i] : offsets[i + 1]] - Z[c]) @ A.T) ** 2
+            for i, w in enumerate(weight)
+            for c in np.flatnonzero(lists[i])
+        ]
+        top = sum(part.sum(axis=1).min() for part in within)
+        bottom = ((Z[:, None] - Z) @ A.T) ** 2
+        return Value(top / bottom.sum(), 1e4 * top / bottom.sum())
+
+    return Problem(
+        "solve_center_metric", kind,
+        {"rows": X, "lists": solvers.LabelLists.from_indicator(offsets, lists), "n_components": 1,
+         "sample_weight": weight},
+        objective, exact={}, is_sure=False,
+    )  # fmt: skip
+
+
+def ratio_metric(kind):
+    A, sign, cost = rows(kind)
+    V = A.astype(float)
+    near, far = np.where(sign > 0, cost, 0.0), np.where(sign < 0, cost, 0.0)
+
+    def objective(result):
+        U = result.components.T
+        np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-9)
+        norms = np.sqrt(((V @ U) ** 2).sum(axis=1))
+        ratio = float(near @ norms) / float(far @ norms)
+        return Value(ratio, ratio)
+
+    return Problem(
+        "solve_ratio_metric", kind,
+        {"rows": V, "near": near, "far": far, "n_components": 2},
+        objective, exact={}, is_sure=False,
+    )  # fmt: skip
+
+
 def assignments(kind):
     A, _, cost = rows(kind)
     X = A.astype(float)

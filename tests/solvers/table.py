@@ -18,6 +18,7 @@ from solvers.others import (
     assignments,
     bag_mmc,
     boosted,
+    center_metric,
     concepts,
     cuts,
     expansion,
@@ -28,8 +29,10 @@ from solvers.others import (
     majorized,
     mirror_prox,
     mmc,
+    pair_metric,
     qp,
     rectangles,
+    ratio_metric,
     reduced,
 )
 from solvers.problems import KINDS
@@ -126,6 +129,7 @@ def table():
         out += [concepts(kind, "maximize_density_by_rounds")]
         out += [rectangles(kind)]
         out += [label_assignments(kind, method) for method in ("exact", "lloyd")]
+        out += [pair_metric(kind), center_metric(kind), ratio_metric(kind)]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
     out += [linear_odm(kind, bias=0.0, sparse=True) for kind in ("plain", "costs", "large")]
     out += [linear_odm(kind, theta=0.0, by_passes=True) for kind in ("plain", "costs", "twice")]

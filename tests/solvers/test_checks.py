@@ -24,6 +24,7 @@ CONE = {
     "radius": 0.5, "price": 1.0,
 }  # fmt: skip
 BOTH = np.array([1.0, -1.0, 1.0])
+PAIRS = solvers.BagPairs(np.array([[0, 1], [1, 2]]), np.array([True, False]), np.ones(2))
 DENSITY = solvers.Density(X, BAGS.offsets, SIGN[:3], cause="most_likely")
 PROBLEM = solvers.AssignmentProblem(
     instances=np.eye(4), cross=np.zeros((4, 1)), fixed=np.eye(1), offsets=np.array([0, 2, 4])
@@ -109,6 +110,12 @@ GOOD = {
     "solve_label_assignments": {
         "rows": X, "lists": solvers.LabelLists.from_indicator(BAGS.offsets, np.eye(3, 2) + 1.0)
     },
+    "solve_pair_metric": {"rows": X, "offsets": BAGS.offsets, "pairs": PAIRS, "start": np.eye(2)},
+    "solve_center_metric": {
+        "rows": X, "lists": solvers.LabelLists.from_indicator(BAGS.offsets, np.eye(3, 2) + 1.0),
+        "n_components": 1,
+    },
+    "solve_ratio_metric": {"rows": X, "near": SIGN > 0, "far": SIGN < 0, "n_components": 1},
     "solve_linear_svm": {"instances": X, "sign": SIGN, "cost": 1.0},
     "solve_one_norm_svm": {"A": X, "sign": SIGN, "cost": 1.0},
     "solve_qp": {"P": np.eye(2), "q": [1.0, 1.0], "A_ub": np.eye(2), "b_ub": [1.0, 1.0]},
@@ -177,6 +184,7 @@ OTHER = {
     ("minimize_by_cuts", "start"),
     ("projection_range", "starts"),
     ("solve_one_norm_svm", "start"),
+    ("solve_pair_metric", "alpha"),
     ("solve_svm_by_passes", "rows"),
     ("solve_svm_by_passes", "start"),
 }
@@ -196,6 +204,9 @@ def test_all_public_functions_are_here():
     helpers = {"balance_direction", "instance_keys", "perturbed", "remembered", "scaled_keys"}
     helpers |= {
         "learn_cluster_metric",
+        "bag_pairs",
+        "leading",
+        "nearest",
         "row_space",
         "whitening",
         "concept_distances",

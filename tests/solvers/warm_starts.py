@@ -23,6 +23,7 @@ STARTS = {
     "solve_label_assignments": lambda r: {"start": r.labels},
     "solve_linear_svm": lambda r: {"alpha0": r.x},
     "solve_mmc_by_cccp": lambda r: {"start": r.x},
+    "solve_pair_metric": lambda r: {"start": r.components, "threshold": r.threshold},
     "solve_nu_svm": lambda r: {"x0": r.x},
     "solve_odm": lambda r: {"decision0": r.decision},
     "solve_one_norm_svm": lambda r: {"start": r},

@@ -13,7 +13,14 @@ from bagwise.base._distance_parameters import (
 )
 from bagwise.base._docs import documented
 from bagwise.base._estimator import BagEstimator
-from bagwise.base._feature_map import MAP_CONSTRAINTS, FeatureMap, expand, make_features, make_map
+from bagwise.base._feature_map import (
+    MAP_CONSTRAINTS,
+    FeatureMap,
+    expand,
+    linear_scores,
+    make_features,
+    make_map,
+)
 from bagwise.base._fitting import (
     all_or_nothing,
     forget_fit,
@@ -77,6 +84,7 @@ __all__ = [
     "holds_bags",
     "is_conventional",
     "last_step",
+    "linear_scores",
     "make_features",
     "make_map",
     "one_vs_rest",

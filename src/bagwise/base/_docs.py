@@ -350,6 +350,99 @@ _ATTRIBUTES = {
     ),
 }
 
+# ------------------------------------------------------------------------ metric learners
+
+_USED = """The columns of the labels that have a centre. Others are never predicted."""
+
+_METRICS = {
+    "n_components: directions": (
+        "int, optional",
+        """Use only so many directions of the features, those along which instances are longest; by
+        default all. Other kernels than the linear one need it, or ``ridge``.""",
+    ),
+    "n_components: metric": (
+        "int, optional",
+        """Number of dimensions :math:`r` that instances are mapped to. By default half of those
+        of the instances, and at least two; with all of them the metric is the Euclidean one.""",
+    ),
+    "ridge": (
+        "float",
+        r":math:`\lambda`, in units of the mean eigenvalue of the Gram matrix of features.",
+    ),
+    "center": ("bool", "Whether to subtract the mean of the features."),
+    "rule": (
+        '{"distance", "similarity"}',
+        r"""What scores a label: minus the squared distance from its mean, or the entry of the
+        mapped instance that belongs to it, less ``alpha`` :math:`/ \sqrt n` times the squared norm
+        of the mapped mean.""",
+    ),
+    "alpha: similarity": (
+        "float",
+        """How much the norm of the mapped mean counts with ``rule="similarity"``.""",
+    ),
+    "reject": ("float, optional", "An instance whose best score is below is none of these."),
+    "max_pairs": (
+        "int",
+        """Most pairs of bags that share a label, and most that share none. Where there are more,
+        so many are drawn.""",
+    ),
+    "random_state: pairs": (
+        "int, RandomState or None",
+        "Seed of the draw of pairs, if there are more than ``max_pairs``; nothing else is random.",
+    ),
+    "assignments_": (
+        "ndarray of int of shape (n_instances,)",
+        "For each training instance the column of its label, -1 if it bears none.",
+    ),
+    "components_: kernel": (
+        "ndarray of shape (n_used, n_features)",
+        r":math:`L^\top`; with the linear kernel only.",
+    ),
+    "components_": (
+        "ndarray of shape (n_components, n_features)",
+        r""":math:`L^\top`. After the map, instances are uncorrelated, and vary most along the
+        first.""",
+    ),
+    "centroids_: kernel": (
+        "ndarray of shape (n_used, n_features)",
+        "The mean of the instances of each label; with the linear kernel only.",
+    ),
+    "centroids_": (
+        "ndarray of shape (n_used, n_features)",
+        "The mean of the instances of each label.",
+    ),
+    "mapped_centroids_: square": (
+        "ndarray of shape (n_used, n_used)",
+        "The means after the map.",
+    ),
+    "mapped_centroids_": (
+        "ndarray of shape (n_used, n_components)",
+        "The centres of the labels after the map.",
+    ),
+    "used_": ("ndarray of int of shape (n_used,)", _USED),
+    "n_labelled_": ("float", "The weight :math:`n` of the training instances with a label."),
+    "offset_: center": (
+        "ndarray of shape (n_used,)",
+        "What is subtracted from mapped instances; not 0 only with ``center``.",
+    ),
+    "offset_": (
+        "ndarray of shape (n_components,)",
+        "What is subtracted from mapped instances, so that their mean is 0.",
+    ),
+    "support_vectors_: map": (
+        "ndarray or CSR matrix of shape (n_support, n_features)",
+        "Instances or landmarks that the map is made of; with other kernels.",
+    ),
+    "dual_coef_: map": (
+        "ndarray of shape (n_used, n_support)",
+        "Their coefficients in :math:`L`.",
+    ),
+    "coef_: map": (
+        "ndarray of shape (n_used, rank)",
+        "The map of random Fourier features; only with these.",
+    ),
+}
+
 # ------------------------------------------------------------------------ searches
 
 _SEARCHES = {
@@ -451,5 +544,6 @@ ENTRIES: dict[str, tuple[str, str]] = {
     **_DISTANCES,
     **_PARAMETERS,
     **_ATTRIBUTES,
+    **_METRICS,
     **_SEARCHES,
 }

@@ -161,7 +161,7 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
         fourier = FourierMap(kernel, fitted["fourier_weights_"], fitted["fourier_offset_"])
         return np.asarray(fourier.transform(instances) @ fitted["coef_"].T, np.float64)
     if "coef_" in fitted:
-        return _products(instances, fitted["coef_"])
+        return linear_scores(instances, fitted["coef_"])
     if model.kernel == "precomputed":
         return np.asarray(instances[:, fitted["support_"]] @ fitted["dual_coef_"].T, np.float64)
     scores: Floats = model._fitted_kernel(fitted).expand(
@@ -170,7 +170,7 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
     return scores
 
 
-def _products(instances: Any, coef: Floats) -> Floats:
+def linear_scores(instances: Any, coef: Floats) -> Floats:
     """Return inner products with weights, block by block: single precision is never copied."""
     n, weights = int(instances.shape[0]), np.ascontiguousarray(coef.T)
     out = np.empty((n, len(coef)))

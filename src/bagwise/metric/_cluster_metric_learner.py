@@ -1,14 +1,16 @@
 """What MLCA and MIMLCA share: features, an orthonormal basis of them, and the metric of labels."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats, Integers
-from bagwise._compat import Interval
+from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import warn
 from bagwise.bags import Bags, BagSource, parse_bytes
 from bagwise.base import (
@@ -17,6 +19,7 @@ from bagwise.base import (
     FeatureMap,
     KernelParameters,
     Target,
+    expand,
     make_features,
     make_map,
 )
@@ -34,16 +37,23 @@ _USUAL_MEMORY = 2e9  # bytes for coordinates that are kept, where no limit is se
 _FULL = 0.5  # share of the rank in the number of instances from which on all look alike
 
 
-class ClusterMetricLearner(MetricLearner):
-    """Base of metric learners for cluster analysis.
+class ClusterMetricLearner(KernelParameters, MetricLearner):
+    r"""Base of metric learners for cluster analysis.
 
-    A subclass writes `_assign`: which instance bears which label.
+    A subclass writes `_assign`: which instance bears which label. With ``rule="similarity"`` the
+    scores of an instance are
+
+    .. math:: s_c(x) = (L^\top \phi(x))_c - \frac{\alpha}{\sqrt n} \|L^\top z_c\|^2
+
+    where n is the weight of the training instances with a label.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "ridge": [Interval(Real, 0, None, closed="left")],
         "center": ["boolean"],
+        "rule": [StrOptions({"distance", "similarity"})],
+        "alpha": [Interval(Real, None, None, closed="neither")],
         **MetricLearner._parameter_constraints,
         **KernelParameters._parameter_constraints,
         **MAP_CONSTRAINTS,
@@ -54,6 +64,8 @@ class ClusterMetricLearner(MetricLearner):
     n_components: int | None
     ridge: float
     center: bool
+    rule: str
+    alpha: float
     approx: str | None
     rank: int
     max_memory: int | str | None
@@ -107,6 +119,36 @@ class ClusterMetricLearner(MetricLearner):
             "assignments_": labels,
             "result_": certificate,
         }
+
+    def get_mahalanobis_matrix(self) -> Floats:
+        r"""Return :math:`M = L L^\top`, of the linear kernel only.
+
+        Returns
+        -------
+        matrix : ndarray of shape (n_features, n_features)
+            Positive semidefinite; the squared distance of x and y is
+            :math:`(x - y)^\top M (x - y)`.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "components_"):
+            msg = (
+                f"{type(self).__name__} with kernel={self.kernel!r} has no matrix between features:"
+                " use transform or metric()."
+            )
+            raise AttributeError(msg)
+        return super().get_mahalanobis_matrix()
+
+    def _map_with(self, fitted: Mapping[str, Any]) -> Callable[[Any], Floats]:
+        if "components_" in fitted:
+            return super()._map_with(fitted)
+        offset = fitted["offset_"]
+        return lambda instances: np.asarray(expand(self, instances, fitted) - offset)
+
+    def _scores(self, instances: Any) -> Floats:
+        if self.rule == "distance":
+            return super()._scores(instances)
+        norms = np.einsum("ij,ij->i", self.mapped_centroids_, self.mapped_centroids_)
+        return np.asarray(self._map(instances) - self.alpha / np.sqrt(self.n_labelled_) * norms)
 
     def _features(
         self, bags: Bags, bag_weight: Floats, rng: np.random.Generator

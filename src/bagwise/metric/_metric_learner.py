@@ -11,40 +11,30 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats
-from bagwise._compat import Interval, StrOptions
+from bagwise._compat import Interval
 from bagwise.bags import Bags, BagSource, segment_max
-from bagwise.base import BagClassifier, KernelParameters, expand, holds_bags
+from bagwise.base import BagClassifier, holds_bags, linear_scores
 
 _NONE = {"i": -1, "u": -1, "U": "none"}
 
 
 class MetricLearner(
-    KernelParameters,
     TransformerMixin,
     BagClassifier,
     auto_wrap_output_keys=None,  # type: ignore[call-arg]  # frames hold matrices, not bags
 ):
     r"""Base of classifiers by the nearest centre in a space that is learned.
 
-    An instance :math:`x` is mapped to :math:`L^\top \phi(x)`, where the centre of label c is
-    :math:`L^\top z_c`. Its scores are, with ``rule="distance"`` and ``rule="similarity"``,
-
-    .. math:: s_c(x) = -\|L^\top (\phi(x) - z_c)\|^2 \quad\text{and}\quad
-              s_c(x) = (L^\top \phi(x))_c - \frac{\alpha}{\sqrt n} \|L^\top z_c\|^2
-
-    where n is the weight of the training instances with a label.
+    An instance :math:`x` is mapped to :math:`L^\top x`, where the centre of label c is
+    :math:`L^\top z_c`. Its scores are :math:`s_c(x) = -\|L^\top (x - z_c)\|^2`.
     The decision function is by how much a label beats the next best, or the score ``reject``.
-    A subclass learns ``components_`` and ``mapped_centroids_``, one row for each of ``used_``.
+    A subclass learns ``components_``, and ``mapped_centroids_`` with a row for each of ``used_``.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rule": [StrOptions({"distance", "similarity"})],
-        "alpha": [Interval(Real, None, None, closed="neither")],
         "reject": [Interval(Real, None, None, closed="neither"), None],
     }
 
-    rule: str
-    alpha: float
     reject: float | None
 
     # ----------------------------------------------------------------------------- the metric
@@ -87,7 +77,7 @@ class MetricLearner(
         return self.fit(X, y, sample_weight).transform(X)
 
     def get_mahalanobis_matrix(self) -> Floats:
-        r"""Return :math:`M = L L^\top`, of the linear kernel only.
+        r"""Return :math:`M = L L^\top`.
 
         Returns
         -------
@@ -96,12 +86,6 @@ class MetricLearner(
             :math:`(x - y)^\top M (x - y)`.
         """
         check_is_fitted(self)
-        if not hasattr(self, "components_"):
-            msg = (
-                f"{type(self).__name__} with kernel={self.kernel!r} has no matrix between features:"
-                " use transform or metric()."
-            )
-            raise AttributeError(msg)
         return np.asarray(self.components_.T @ self.components_)
 
     def metric(self) -> Callable[[Any, Any], Any]:
@@ -128,11 +112,9 @@ class MetricLearner(
         return self._map_with(vars(self))(instances)
 
     def _map_with(self, fitted: Mapping[str, Any]) -> Callable[[Any], Floats]:
-        known = fitted
-        if "components_" in fitted:
-            known = {**fitted, "coef_": fitted["components_"]}
-        offset = fitted["offset_"]
-        return lambda instances: np.asarray(expand(self, instances, known) - offset)
+        """Return the map of fitted attributes."""
+        components, offset = fitted["components_"], fitted["offset_"]
+        return lambda instances: np.asarray(linear_scores(instances, components) - offset)
 
     # ------------------------------------------------------------------------------ instances
 
@@ -201,8 +183,6 @@ class MetricLearner(
         """Return the scores of instances for the labels that are used."""
         mapped, centers = self._map(instances), self.mapped_centroids_
         norms = np.einsum("ij,ij->i", centers, centers)
-        if self.rule == "similarity":
-            return np.asarray(mapped - self.alpha / np.sqrt(self.n_labelled_) * norms)
         own = np.einsum("ij,ij->i", mapped, mapped)
         return -np.maximum(own[:, None] - 2.0 * (mapped @ centers.T) + norms, 0.0)
 

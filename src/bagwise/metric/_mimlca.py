@@ -1,16 +1,16 @@
 """MIMLCA: a metric, and the label of each instance, from bags with lists of labels."""
 
-from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._arrays import Booleans, Integers
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, bag_digests, segment_rows
+from bagwise.bags import Bags
 from bagwise.base import Summary, Target, documented
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
+from bagwise.metric._lists import distinct
 from bagwise.solvers import (
     Basis,
     Certificate,
@@ -47,21 +47,7 @@ class MIMLCA(ClusterMetricLearner):
         ``"exact"``: bag after bag gets the labels that are best given all other bags.
         ``"lloyd"``: the means of labels are fixed while all bags get new labels, as in Algorithm 1
         of [1]_. That stops early, because an instance holds the mean of its label near itself.
-    n_components : int, optional
-        Use only so many directions of the features, those along which instances are longest; by
-        default all. Other kernels than the linear one need it, or ``ridge``.
-    ridge : float
-        :math:`\lambda`, in units of the mean eigenvalue of the Gram matrix of features.
-    center : bool
-        Whether to subtract the mean of the features.
-    rule : {"distance", "similarity"}
-        What scores a label: minus the squared distance from its mean, or the entry of the mapped
-        instance that belongs to it, less ``alpha`` :math:`/ \sqrt n` times the squared norm of the
-        mapped mean.
-    alpha : float
-        How much the norm of the mapped mean counts with ``rule="similarity"``.
-    reject : float, optional
-        An instance whose best score is below is none of these.
+    |n_components: directions, ridge, center, rule, alpha: similarity, reject|
     |kernel, gamma, degree, coef0, approx, rank|
     n_init : int
         Number of starts: the first from the means of bags, further ones random. The lowest
@@ -76,26 +62,9 @@ class MIMLCA(ClusterMetricLearner):
 
     Attributes
     ----------
-    assignments_ : ndarray of int of shape (n_instances,)
-        For each training instance the column of its label, -1 if it bears none.
-    components_ : ndarray of shape (n_used, n_features)
-        :math:`L^\top`; with the linear kernel only.
-    centroids_ : ndarray of shape (n_used, n_features)
-        The mean of the instances of each label; with the linear kernel only.
-    mapped_centroids_ : ndarray of shape (n_used, n_used)
-        The means after the map.
-    used_ : ndarray of int of shape (n_used,)
-        The columns of the labels that some instance bears. Others are never predicted.
-    n_labelled_ : float
-        The weight :math:`n` of the training instances with a label.
-    offset_ : ndarray of shape (n_used,)
-        What is subtracted from mapped instances; not 0 only with ``center``.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        Instances or landmarks that the map is made of; with other kernels.
-    dual_coef_ : ndarray of shape (n_used, n_support)
-        Their coefficients in :math:`L`.
-    coef_ : ndarray of shape (n_used, rank)
-        The map of random Fourier features; only with these.
+    |assignments_|
+    |components_: kernel, centroids_: kernel, mapped_centroids_: square, used_, n_labelled_|
+    |offset_: center, support_vectors_: map, dual_coef_: map, coef_: map|
     |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_|
     |result_, n_iter_, n_features_in_, feature_names_in_|
 
@@ -189,18 +158,14 @@ class MIMLCA(ClusterMetricLearner):
         basis: Basis,
         rng: np.random.Generator,
     ) -> tuple[Integers, Certificate]:
-        lists = listed(target)
-        if ((lists.sum(axis=1) > 1) | (bags.sizes > 1)).any():
+        task = distinct(bags, target, passes.weight)
+        if ((task.lists.sum(axis=1) > 1) | (task.bags.sizes > 1)).any():
             self._warn_if_full(basis, bags.n_instances)
-        first = alike(bags, lists)
-        kept, place = np.unique(first, return_inverse=True)
-        if len(kept) < len(bags):  # bags that are alike are one bag of their weights
-            weight: Floats = np.bincount(place, passes.weight).astype(np.float64)
-            passes = FeaturePasses(self._source(passes.source.bags[kept]), weight, passes.features)
-        best = self._best_start(passes, basis, lists[kept], rng)
-        offsets = passes.source.bags.offsets
-        rows = segment_rows(offsets[:-1][place], offsets[1:][place])
-        return best.labels[rows], best.certificate
+        if len(task.bags) < len(bags):
+            kept = passes.source.bags[task.kept]
+            passes = FeaturePasses(self._source(kept), task.weight, passes.features)
+        best = self._best_start(passes, basis, task.lists, rng)
+        return task.spread(best.labels), best.certificate
 
     def _best_start(
         self, passes: FeaturePasses, basis: Basis, lists: Booleans, rng: np.random.Generator
@@ -220,24 +185,3 @@ class MIMLCA(ClusterMetricLearner):
             for number in range(self.n_init)
         ]
         return Certificate.lowest(results)
-
-
-def alike(bags: Bags, lists: Booleans) -> Integers:
-    """Return for each bag the first one with the same instances in the same order, and list."""
-    keys = bag_digests(bags)
-    first = np.arange(len(bags))
-    order = np.argsort(keys, kind="stable")
-    for here, after in pairwise(order.tolist()):
-        if keys[here] != keys[after] or not np.array_equal(lists[here], lists[after]):
-            continue
-        difference = bags[here] - bags[after]
-        if not abs(difference).max():
-            first[after] = first[here]
-    return first
-
-
-def listed(target: Target) -> Booleans:
-    """Tell which labels are on the list of a bag; of classes, its own."""
-    if target.codes is None:
-        return np.asarray(target.signs > 0)
-    return np.asarray(target.codes[:, None] == np.arange(len(target.classes)))

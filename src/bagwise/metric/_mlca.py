@@ -24,21 +24,7 @@ class MLCA(ClusterMetricLearner):
 
     Parameters
     ----------
-    n_components : int, optional
-        Use only so many directions of the features, those along which instances are longest; by
-        default all. Other kernels than the linear one need it, or ``ridge``.
-    ridge : float
-        :math:`\lambda`, in units of the mean eigenvalue of the Gram matrix of features.
-    center : bool
-        Whether to subtract the mean of the features.
-    rule : {"distance", "similarity"}
-        What scores a label: minus the squared distance from its mean, or the entry of the mapped
-        instance that belongs to it, less ``alpha`` :math:`/ \sqrt n` times the squared norm of the
-        mapped mean.
-    alpha : float
-        How much the norm of the mapped mean counts with ``rule="similarity"``.
-    reject : float, optional
-        An instance whose best score is below is none of these.
+    |n_components: directions, ridge, center, rule, alpha: similarity, reject|
     |kernel, gamma, degree, coef0, approx, rank|
     max_memory : int, str or None
         Bytes, or a text such as ``"2GB"``, for what is in work of the instances.
@@ -49,24 +35,8 @@ class MLCA(ClusterMetricLearner):
     ----------
     assignments_ : ndarray of int of shape (n_instances,)
         The column of the label of each training instance.
-    components_ : ndarray of shape (n_used, n_features)
-        :math:`L^\top`; with the linear kernel only.
-    centroids_ : ndarray of shape (n_used, n_features)
-        The mean of the instances of each label; with the linear kernel only.
-    mapped_centroids_ : ndarray of shape (n_used, n_used)
-        The means after the map.
-    used_ : ndarray of int of shape (n_used,)
-        The columns of the labels: all of them.
-    n_labelled_ : float
-        The weight :math:`n` of the training instances with a label.
-    offset_ : ndarray of shape (n_used,)
-        What is subtracted from mapped instances; not 0 only with ``center``.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        Instances or landmarks that the map is made of; with other kernels.
-    dual_coef_ : ndarray of shape (n_used, n_support)
-        Their coefficients in :math:`L`.
-    coef_ : ndarray of shape (n_used, rank)
-        The map of random Fourier features; only with these.
+    |components_: kernel, centroids_: kernel, mapped_centroids_: square, used_, n_labelled_|
+    |offset_: center, support_vectors_: map, dual_coef_: map, coef_: map|
     |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_|
     |result_, n_iter_, n_features_in_, feature_names_in_|
 

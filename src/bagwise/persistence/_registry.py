@@ -293,6 +293,32 @@ def _check_boost(state: Mapping[str, Any], at: Scope) -> None:
         at.child("stump_thresholds_").fail("must be numbers")
 
 
+#: `MIML`: a linear map of features, and centres of labels.
+_LINEAR_METRIC: dict[str, Field] = {
+    **_BAG_INPUT,
+    **_CLASSES,
+    "used_": Array(kinds="i", shape=("n_used",), itemsizes=(8,), ge=0),
+    "components_": Array(shape=("n_components", "n_features"), itemsizes=(8,)),
+    "centroids_": Array(shape=("n_used", "n_features"), itemsizes=(8,)),
+    "mapped_centroids_": Array(shape=("n_used", "n_components"), itemsizes=(8,)),
+    "offset_": Array(shape=("n_components",), itemsizes=(8,)),
+    "result_": CertificateField(),
+}
+#: `MC2B`, `MildML`: likewise, and the labels of instances.
+_NAMING_METRIC: dict[str, Field] = {
+    **_LINEAR_METRIC,
+    "assignments_": Array(kinds="i", shape=("n_instances",), itemsizes=(8,), ge=-1),
+}
+
+
+def _check_columns(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that labels are columns."""
+    _check_classes(state, at)
+    for name in ("used_", "assignments_"):
+        if (np.asarray(state.get(name, [])) >= at.sizes["n_classes"]).any():
+            at.child(name).fail("must hold columns of labels")
+
+
 #: `MLCA`, `MIMLCA`: a linear map of features, or an expansion, and centres of labels after it.
 _CLUSTER_METRIC: dict[str, Field] = {
     **_BAG_INPUT,
@@ -316,7 +342,7 @@ _CLUSTER_METRIC: dict[str, Field] = {
 
 def _check_cluster_metric(state: Mapping[str, Any], at: Scope) -> None:
     """Check that there is one map, and that labels are columns."""
-    _check_classes(state, at)
+    _check_columns(state, at)
     if ("components_" in state) != ("centroids_" in state):
         at.child("components_").fail("must come together with centroids_")
     maps = [name for name in ("components_", "dual_coef_", "coef_") if name in state]
@@ -327,9 +353,6 @@ def _check_cluster_metric(state: Mapping[str, Any], at: Scope) -> None:
     fourier = {name in state for name in ("coef_", "fourier_weights_", "fourier_offset_")}
     if len(fourier) != 1:
         at.child("coef_").fail("must come together with fourier_weights_ and fourier_offset_")
-    for name in ("used_", "assignments_"):
-        if (state[name] >= at.sizes["n_classes"]).any():
-            at.child(name).fail("must hold columns of labels")
 
 
 #: Which training bags are where, and how the fit ended.
@@ -536,6 +559,13 @@ REGISTRY: Mapping[str, Entry] = dict(
         *(
             entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
             for name in ("MLCA", "MIMLCA")
+        ),
+        entry("bagwise.metric.MIML", _LINEAR_METRIC, check=_check_columns),
+        entry("bagwise.metric.MC2B", _NAMING_METRIC, check=_check_columns),
+        entry(
+            "bagwise.metric.MildML",
+            {**_NAMING_METRIC, "threshold_": Number()},
+            check=_check_columns,
         ),
         *(
             entry(f"bagwise.density.{name}", _CONCEPTS, check=_check_concepts)

@@ -44,6 +44,8 @@ from bagwise.solvers.expansion._expansion import (
 )
 from bagwise.solvers.expansion._kernel_means import KernelMeans
 from bagwise.solvers.expansion._reduced_set import ReducedSetResult, reduce_expansion
+from bagwise.solvers.metric._bag_pairs import BagPairs, bag_pairs, nearest
+from bagwise.solvers.metric._center_metric import CenterMetricResult, solve_center_metric
 from bagwise.solvers.metric._cluster_metric import ClusterMetric, learn_cluster_metric
 from bagwise.solvers.metric._feature_passes import FeaturePasses
 from bagwise.solvers.metric._label_assignments import (
@@ -51,8 +53,10 @@ from bagwise.solvers.metric._label_assignments import (
     LabelLists,
     solve_label_assignments,
 )
+from bagwise.solvers.metric._pair_metric import PairMetricResult, solve_pair_metric
+from bagwise.solvers.metric._ratio_metric import RatioMetricResult, solve_ratio_metric
 from bagwise.solvers.metric._row_space import RowSpace, row_space
-from bagwise.solvers.metric._whitening import Basis, whitening
+from bagwise.solvers.metric._whitening import Basis, leading, whitening
 from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._empirical_map import EmpiricalMap, FeatureOperator
@@ -89,12 +93,14 @@ __all__ = [
     "AssignmentResult",
     "BagClusters",
     "BagMMCResult",
+    "BagPairs",
     "Band",
     "Basis",
     "BatchObjective",
     "BlockGram",
     "BoostResult",
     "CachedRows",
+    "CenterMetricResult",
     "Certificate",
     "ClusterMetric",
     "ConeSVMResult",
@@ -130,11 +136,13 @@ __all__ = [
     "ODMInner",
     "ODMResult",
     "OneNormSVMResult",
+    "PairMetricResult",
     "PassRows",
     "PassSVMResult",
     "PrimalNewtonResult",
     "ProjectionRange",
     "RectangleResult",
+    "RatioMetricResult",
     "ReducedSetResult",
     "Result",
     "RowOperator",
@@ -149,6 +157,7 @@ __all__ = [
     "Stump",
     "Stumps",
     "SumRows",
+    "bag_pairs",
     "balance_direction",
     "boost_bags",
     "concept_distances",
@@ -156,6 +165,7 @@ __all__ = [
     "generate_assignments",
     "grow_rectangle",
     "instance_keys",
+    "leading",
     "learn_cluster_metric",
     "log_odds",
     "log_odds_of_missed",
@@ -166,6 +176,7 @@ __all__ = [
     "minimize_expansion",
     "minimize_lbfgs",
     "minimize_squared_hinge",
+    "nearest",
     "perturbed",
     "projection_range",
     "reduce_expansion",
@@ -177,6 +188,7 @@ __all__ = [
     "solve_bag_mmc",
     "solve_bag_mmc_by_cuts",
     "solve_by_mirror_prox",
+    "solve_center_metric",
     "solve_cone_svm",
     "solve_cone_svm_by_program",
     "solve_expansion",
@@ -192,7 +204,9 @@ __all__ = [
     "solve_nu_svm",
     "solve_odm",
     "solve_one_norm_svm",
+    "solve_pair_metric",
     "solve_qp",
+    "solve_ratio_metric",
     "solve_svm_by_passes",
     "solve_svm_dual",
     "whitening",

@@ -1,0 +1,70 @@
+"""Lists of labels as metric learners take them, and bags that are alike."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from bagwise._arrays import Booleans, Floats, Integers
+from bagwise.bags import Bags, bag_digests, segment_rows
+from bagwise.base import Target
+
+
+class ListedBags(NamedTuple):
+    """Bags that differ, their lists and their weights.
+
+    ``kept`` says which bags of a larger collection they are, and ``place`` for each bag of that
+    which of these is the same.
+    """
+
+    bags: Bags
+    lists: Booleans
+    weight: Floats
+    kept: Integers
+    place: Integers
+
+    def spread(self, values: Integers) -> Integers:
+        """Return what belongs to the instances of these bags, for all instances."""
+        offsets = self.bags.offsets
+        return values[segment_rows(offsets[:-1][self.place], offsets[1:][self.place])]
+
+
+def distinct(bags: Bags, target: Target, weight: Floats) -> ListedBags:
+    """Return bags of which no two are alike: those that are, are one bag of their weights.
+
+    Parameters
+    ----------
+    bags : Bags
+        Bags.
+    target : Target
+        Their labels.
+    weight : ndarray of shape (n_bags,)
+        Their weights.
+    """
+    lists = listed(target)
+    kept, place = np.unique(_first_alike(bags, lists), return_inverse=True)
+    if len(kept) == len(bags):
+        return ListedBags(bags, lists, weight, kept, place)
+    total: Floats = np.bincount(place, weight).astype(np.float64)
+    return ListedBags(bags[kept], lists[kept], total, kept, place)
+
+
+def listed(target: Target) -> Booleans:
+    """Tell which labels are on the list of a bag; of classes, its own."""
+    if target.codes is None:
+        return np.asarray(target.signs > 0)
+    return np.asarray(target.codes[:, None] == np.arange(len(target.classes)))
+
+
+def _first_alike(bags: Bags, lists: Booleans) -> Integers:
+    """Return for each bag the first one with the same instances in the same order, and list."""
+    keys = bag_digests(bags)
+    first = np.arange(len(bags))
+    order = np.argsort(keys, kind="stable")
+    for here, after in pairwise(order.tolist()):
+        if keys[here] != keys[after] or not np.array_equal(lists[here], lists[after]):
+            continue
+        difference = bags[here] - bags[after]
+        if not abs(difference).max():
+            first[after] = first[here]
+    return first

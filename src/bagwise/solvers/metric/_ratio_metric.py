@@ -1,0 +1,128 @@
+"""Directions along which some differences are short and others long, by their norms (M-C2B)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bagwise._arrays import Floats
+from bagwise.solvers._checks import check_at_least, check_limits, checked_array
+from bagwise.solvers._majorize import majorize_minimize
+from bagwise.solvers._result import Certificate
+from bagwise.solvers.metric._trace_ratio import trace_ratio
+
+_SOLVER = "solve_ratio_metric"
+_STEPS = 50  # of each surrogate
+_SHORT = 1e-9  # of the largest norm: shorter ones count as this where they are divided by
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RatioMetricResult(Certificate):
+    r"""Orthonormal directions.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The directions :math:`U^\top`.
+    """
+
+    components: Floats
+
+
+def solve_ratio_metric(
+    rows: ArrayLike,
+    near: ArrayLike,
+    far: ArrayLike,
+    n_components: int,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 100,
+) -> RatioMetricResult:
+    r"""Learn directions along which the rows that should be short are, and others are long.
+
+    .. math:: \min_U \lambda(U) = \frac{\sum_i a_i \|U^\top v_i\|}{\sum_i b_i \|U^\top v_i\|}, \quad
+              U^\top U = I
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_rows, n_features)
+        The rows :math:`v_i`.
+    near, far : array-like of shape (n_rows,)
+        Their weights :math:`a_i` and :math:`b_i`.
+    n_components : int
+        Number of directions.
+    tol : float
+        Rounds end when one lowers :math:`\lambda` by at most this share of it.
+    max_iter : int
+        Most rounds.
+
+    Returns
+    -------
+    RatioMetricResult
+        The directions. ``history`` holds :math:`\lambda`, which never rises.
+
+    Notes
+    -----
+    The start maximises the ratio of squares. A round bounds the norms above, by parabolas, and
+    below, by tangents; what remains is a quadratic function of U. It is bounded in turn by a linear
+    one, whose minimum is the orthonormal factor of a polar decomposition.
+
+    Without the constraint a single direction is always optimal: see Notes of `MC2B`.
+    """
+    V = checked_array(_SOLVER, "rows", rows, (None, None))
+    a = checked_array(_SOLVER, "near", near, (len(V),))
+    b = checked_array(_SOLVER, "far", far, (len(V),))
+    check_limits(_SOLVER, tol, max_iter)
+    check_at_least(_SOLVER, "n_components", n_components, 1)
+    problem = _Norms(V, a, b)
+    start = problem.start(min(n_components, V.shape[1]))
+    found = majorize_minimize(problem, start, tol=tol, max_iter=max_iter)
+    return RatioMetricResult(**vars(found.certificate), components=np.ascontiguousarray(found.x.T))
+
+
+class _Surrogate(NamedTuple):
+    """The function tr(U' P U) - 2 tr(U' S)."""
+
+    P: Floats
+    S: Floats
+
+
+class _Norms:
+    """The ratio in the form of `majorize_minimize`."""
+
+    def __init__(self, V: Floats, a: Floats, b: Floats) -> None:
+        self.V, self.a, self.b = V, a, b
+
+    def start(self, n_components: int) -> Floats:
+        """Return the best directions for squares."""
+        near, far = ((self.V * weight[:, None]).T @ self.V for weight in (self.a, self.b))
+        return np.asarray(trace_ratio(far, near, n_components).T)
+
+    def value(self, U: Floats) -> float:
+        """Return the ratio; 0 if there is nothing to be kept apart."""
+        norms = np.linalg.norm(self.V @ U, axis=1)
+        top, bottom = float(self.a @ norms), float(self.b @ norms)
+        return top / bottom if bottom > 0 else 0.0
+
+    def majorize(self, U: Floats) -> _Surrogate:
+        """Bound the numerator less the ratio times the denominator."""
+        mapped = self.V @ U
+        norms = np.linalg.norm(mapped, axis=1)
+        norms = np.maximum(norms, _SHORT * norms.max(initial=0.0) or 1.0)
+        P = (self.V * (self.a / (2.0 * norms))[:, None]).T @ self.V
+        S = (self.V * (0.5 * self.value(U) * self.b / norms)[:, None]).T @ mapped
+        return _Surrogate(P, S)
+
+    def minimize(self, surrogate: _Surrogate, U: Floats, tol: float) -> Floats:
+        """Take steps that lower it, as long as they do."""
+        P, S = surrogate
+        bend = float(np.linalg.eigvalsh(P)[-1])
+        value = np.inf
+        for _ in range(_STEPS):
+            left, _, right = np.linalg.svd(bend * U - P @ U + S, full_matrices=False)
+            U = left @ right
+            before, value = value, float(np.vdot(P @ U, U) - 2.0 * np.vdot(S, U))
+            if not before - value > tol * abs(value):
+                break
+        return U
