@@ -16,6 +16,7 @@ from bagwise.solvers.metric._label_assignments import LabelLists
 from bagwise.solvers.metric._trace_ratio import trace_ratio
 
 _SOLVER = "solve_center_metric"
+_ROUNDING = 1e-24  # a smaller ratio of squares is 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,10 +120,11 @@ class _Centers:
         return self._directed(Z, self._nearest(self.X, Z), None)
 
     def value(self, x: _Point) -> float:
-        """Return the ratio at a point; 0 if there is nothing to be kept apart."""
+        """Return the ratio at a point; 0 if all centres coincide."""
         steps = (self.X[x.chosen] - x.Z[self.label]) @ x.A.T
         bottom = 2.0 * apart(x.Z @ x.A.T)
-        return float(self.weight @ (steps**2).sum(axis=1)) / bottom if bottom > 0 else 0.0
+        top = float(self.weight @ (steps**2).sum(axis=1))
+        return top / bottom if top > _ROUNDING * bottom > 0.0 else 0.0
 
     def majorize(self, x: _Point) -> _Point:
         """Move the centres."""
