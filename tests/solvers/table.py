@@ -31,8 +31,8 @@ from solvers.others import (
     mmc,
     pair_metric,
     qp,
-    rectangles,
     ratio_metric,
+    rectangles,
     reduced,
 )
 from solvers.problems import KINDS
