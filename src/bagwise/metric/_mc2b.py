@@ -8,7 +8,7 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval
 from bagwise.bags import segment_rows
-from bagwise.base import documented
+from bagwise.base import Summary, documented
 from bagwise.metric._linear_metric_learner import (
     LearnedMap,
     LinearMetricLearner,
@@ -83,6 +83,12 @@ class MC2B(LinearMetricLearner):
     >>> bool((abs(model.components_ @ model.components_.T - np.eye(10)) < 1e-12).all())
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="instances of a label are near to all its bags",
+        objective="distances of instances from bags of their labels, over those from other bags",
+        cost="products of $d^2$ for each instance of pairs of bags, in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearMetricLearner._parameter_constraints,

@@ -8,7 +8,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval
-from bagwise.base import BagTags, documented
+from bagwise.base import BagTags, Summary, documented
 from bagwise.metric._linear_metric_learner import (
     LearnedMap,
     LinearMetricLearner,
@@ -93,6 +93,12 @@ class MildML(LinearMetricLearner):
     >>> float((model.assignments_ == data.instance_y)[named].mean()) > 0.9
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="bags that share a label have near instances, others have not",
+        objective="logistic loss of the nearest instances of pairs of bags",
+        cost="products of $r d N$ and distances of the instances of all pairs, in each step",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearMetricLearner._parameter_constraints,

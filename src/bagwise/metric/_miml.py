@@ -7,7 +7,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval
-from bagwise.base import documented
+from bagwise.base import Summary, documented
 from bagwise.metric._linear_metric_learner import LearnedMap, LinearMetricLearner, usual_components
 from bagwise.metric._lists import ListedBags
 from bagwise.solvers import LabelLists, solve_center_metric
@@ -74,6 +74,12 @@ class MIML(LinearMetricLearner):
     >>> bool(model.score(data.bags, data.y) > 0.5)
     True
     """
+
+    _summary: ClassVar[Summary] = Summary(
+        assumption="each label of a list has an instance of the bag near its centre",
+        objective="distances of nearest instances from centres, over those between centres",
+        cost="eigenvectors of matrices of $d^2$ in each round",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearMetricLearner._parameter_constraints,
