@@ -7,6 +7,7 @@ for a fit of EM-DD on Musk1 and Weka 10.4 s; the MI-ODM paper has no figure for 
 Elephant, Fox and Tiger, for it did not end in 48 hours; APR has 92.4 on Musk1 and 89.2 on Musk2.
 
     BAGWISE_DATA=... python benchmarks/bench_density.py [--folds REPEATS] [--sets musk1 ...]
+        [--models 'DiverseDensity()' ...]
 """
 
 import argparse
@@ -19,17 +20,21 @@ from threadpoolctl import threadpool_limits
 from bagwise.datasets import fetch
 from bagwise.density import APR, EMDD, DiverseDensity
 
-MODELS = [DiverseDensity(), DiverseDensity(n_init="all"), EMDD(), EMDD(n_init="all"), APR()]
+MODELS = {
+    str(model): model
+    for model in (DiverseDensity(), DiverseDensity(n_init="all"), EMDD(), EMDD(n_init="all"), APR())
+}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folds", type=int, default=0, help="repeats of 10 folds (none)")
     parser.add_argument("--sets", nargs="+", default=["musk1", "elephant", "fox", "tiger", "musk2"])
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     arguments = parser.parse_args()
     for name in arguments.sets:
         data = fetch(name)
-        for model in MODELS:
+        for model in map(MODELS.get, arguments.models):
             started = process_time()
             model.fit(data.bags, data.y)
             line = f"{name:9} {model!s:30} {process_time() - started:7.2f} s"
