@@ -338,7 +338,6 @@ MODEL = {
     "labels of no width": array("classes_", np.empty((3, 0), np.uint32)),
     "one label": array("classes_", lambda a: a[:1]),
     "labels as objects": setting("state", "classes_", to={"object": [{}, [], None]}),
-    "multilabel of strings": setting("state", "multilabel_", to=True),
     "n_features_in_ zero": setting("state", "n_features_in_", to=0),
     "n_features_in_ huge": setting("state", "n_features_in_", to=10**30),
     "n_features_in_ another": setting("state", "n_features_in_", to=4),

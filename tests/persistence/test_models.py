@@ -370,7 +370,6 @@ def test_half_fitted_is_refused(model, tmp_path):
         ("classes_", np.array(["a"]), "two classes"),
         ("classes_", np.array(["a", "b"]), "n_outputs"),
         ("classes_", np.array(["b", "a", "c"]), "sorted"),
-        ("multilabel_", True, "count the columns"),
         ("multilabel_", 0, "True or False"),
         ("n_features_in_", 4, "n_features"),
         ("feature_names_in_", np.array(list("abcd"), object), "n_features"),

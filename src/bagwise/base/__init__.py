@@ -34,6 +34,7 @@ from bagwise.base._kernel_parameters import (
     scale_powers,
     settled_gamma,
 )
+from bagwise.base._label_lists import holds_lists
 from bagwise.base._last_step import last_step
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
@@ -82,6 +83,7 @@ __all__ = [
     "gamma_attribute",
     "get_bag_tags",
     "holds_bags",
+    "holds_lists",
     "is_conventional",
     "last_step",
     "linear_scores",

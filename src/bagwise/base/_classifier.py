@@ -8,6 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_sample_weight
@@ -15,6 +16,7 @@ from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base._constant import warn_if_constant
 from bagwise.base._estimator import BagEstimator
+from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of
 from bagwise.base._target import Target, class_weighted, encode_target
 
 
@@ -45,8 +47,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
       without touching the estimator;
     * `_bag_outputs` and, where instances have scores, `_instance_outputs`.
 
-    Classes of any type, two or more, and label lists (an indicator matrix) arrive in `_learn` as
-    columns of signs, one for each binary problem; see `Target`.
+    Classes of any type, two or more, and label lists (an indicator matrix, or sets of labels)
+    arrive in `_learn` as columns of signs, one for each binary problem; see `Target`.
     """
 
     classes_: NDArray[Any]
@@ -59,8 +61,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         ----------
         X : Bags, sequence of matrices, 3-D array or matrix-like
             Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,) or (n_bags, n_labels)
-            Labels, or an indicator matrix of label lists. They are required.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels), or list of sets
+            Labels; or label lists, as an indicator matrix or as a set of labels for each bag. They
+            are required.
         sample_weight : array-like of shape (n_bags,), optional
             Weights of the bags; weight 2 is the same as having the bag twice.
 
@@ -134,6 +137,31 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             Labels, or an indicator matrix with label lists.
         """
         return self._labels_of(self._bag_scores(self._validated(X)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of bags that are labelled right; of label lists, entirely right.
+
+        Parameters
+        ----------
+        X : Bags, sequence of matrices, 3-D array or matrix-like
+            Bags; a matrix means bags of one instance.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels), or list of sets
+            True labels, in the form that `fit` takes.
+        sample_weight : array-like of shape (n_bags,), optional
+            Weights of the bags.
+
+        Returns
+        -------
+        score : float
+            The accuracy.
+        """
+        if not holds_lists(y):
+            return float(super().score(X, y, sample_weight))
+        wanted = indicator_of(checked_lists(y, type(self).__name__), self.classes_)
+        found = self.predict(X)
+        # Of labels that were not in the fit none is found.
+        found = np.column_stack([found, np.zeros(len(found), found.dtype)])
+        return float(accuracy_score(wanted, found, sample_weight=sample_weight))
 
     # -------------------------------------------------------------------------------- shared
 

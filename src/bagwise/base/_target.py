@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_target
+from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of, listed_labels
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Target:
     Parameters
     ----------
     classes : ndarray
-        The labels, sorted; for label lists the numbers of the columns.
+        The labels, sorted; for label lists in an indicator matrix the numbers of the columns.
     signs : ndarray of shape (n_bags, n_outputs)
         +1.0 or -1.0.
     codes : ndarray of shape (n_bags,) or None
@@ -64,6 +65,8 @@ def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
     if y is None:
         msg = f"{name} requires y to be passed, but the target y is None."
         raise ValueError(msg)
+    if holds_lists(y):
+        return _encode_lists(checked_lists(y, name), sample_weight, name)
     kind = _kind(y)
     is_multilabel = kind == "multilabel-indicator"
     y = check_target(y, estimator, multi_output=is_multilabel)
@@ -81,6 +84,14 @@ def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
         raise ValueError(msg)
     positive = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
     return Target(classes, np.where(positive, 1.0, -1.0), codes)
+
+
+def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Target:
+    """Return the target of lists of labels."""
+    check_consistent_length(sample_weight, rows)
+    rows = [row for row, weight in zip(rows, sample_weight, strict=True) if weight > 0]
+    classes = listed_labels(rows, name)
+    return Target(classes, np.where(indicator_of(rows, classes)[:, :-1], 1.0, -1.0), None)
 
 
 def _kind(y: Any) -> str:

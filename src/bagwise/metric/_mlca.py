@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Integers
 from bagwise.bags import Bags
-from bagwise.base import Summary, Target, documented
+from bagwise.base import Summary, Target, documented, holds_lists
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
 from bagwise.solvers import Basis, Certificate, FeaturePasses
 
@@ -104,7 +104,7 @@ class MLCA(ClusterMetricLearner):
         self, bags: Bags, y: Any, sample_weight: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Take one label for each instance; or for each bag, which all its instances then have."""
-        n = 0 if y is None else len(np.asarray(y))
+        n = 0 if y is None or holds_lists(y) else len(np.asarray(y))
         if n == len(bags) or n != bags.n_instances:
             (bags, target, *_, weight), known = super()._encode(bags, y, sample_weight)
             target, weight = target.repeat(bags.sizes), np.repeat(weight, bags.sizes)

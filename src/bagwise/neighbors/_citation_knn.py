@@ -142,8 +142,9 @@ class CitationKNN(DistanceParameters, BagClassifier):
         ----------
         X : Bags, sequence of matrices, 3-D array or matrix-like
             Bags; a matrix means bags of one instance.
-        y : array-like of shape (n_bags,) or (n_bags, n_labels)
-            Labels, or an indicator matrix of label lists. They are required.
+        y : array-like of shape (n_bags,) or (n_bags, n_labels), or list of sets
+            Labels; or label lists, as an indicator matrix or as a set of labels for each bag. They
+            are required.
 
         Returns
         -------
