@@ -26,7 +26,8 @@ _NEW_COLUMNS = 10
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
 _MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
 _MASTER_STEPS = 50
-_LINE_STEPS = 12
+_TRIALS = 16  # of a step, with more and more damping
+_LEAST_DAMPING = 1e-3  # in units of the mean curvature
 
 
 class InnerSolution(Protocol):
@@ -152,10 +153,10 @@ def generate_assignments(
 
     Notes
     -----
-    A round chooses the weights of the columns by Newton steps over the simplex, then looks for
-    assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at hand,
-    from the instances of largest value and from random starts, and adds the ten best. Four times
-    as many random starts confirm the last gap. If there are at most 4096 assignments all of them
+    A round chooses the weights of the columns by damped Newton steps over the simplex, then looks
+    for assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at
+    hand, from the instances of largest value and from random starts, and adds the ten best. Four
+    times as many random starts confirm the last gap. If there are at most 4096 assignments all of them
     are looked at.
     """
     started = perf_counter()
@@ -361,7 +362,7 @@ class Master:
         self, problem: AssignmentProblem, inner: InnerSolver, columns: list[Column]
     ) -> None:
         self.problem, self.inner = problem, inner
-        self.n_inner = 0
+        self.n_inner, self.damping = 0, 0.0
         self.take(columns)
         self.point = self.evaluate(np.full(len(columns), 1.0 / len(columns)), None)
 
@@ -390,39 +391,41 @@ class Master:
             point = self.point
             if point.spread <= 2.0 * tol * abs(point.value):
                 break
-            curvature = point.solution.curvature(point.rows(self))
-            linear = -0.5 * point.forms - curvature @ point.v
-            way = minimize_on_simplex(curvature, linear, point.v) - point.v
-            if not self.line_search(way):
+            if not self.step(point.solution.curvature(point.rows(self))):
                 break
         return self.point
 
-    def line_search(self, way: Floats) -> bool:
-        """Move to a lower value along ``v + t * way``; return whether there is one."""
+    def step(self, curvature: Floats) -> bool:
+        """Take a damped Newton step to a lower value; return whether there is one.
+
+        The curvature holds as long as the rows at work stay the same. Where columns are alike it is
+        next to nothing and the Newton step goes too far, in a direction that a shorter step along
+        it would not mend; damping (Levenberg 1944) does. It follows the share of the decrease
+        foretold that comes true, and outlasts the step.
+        """
         begin = self.point
-        slope = -0.5 * float(begin.forms @ way)
-        length, low, high = 1.0, 0.0, inf
-        low_slope, high_slope = slope, inf
-        for _ in range(_LINE_STEPS):
+        unit = float(curvature.diagonal().mean()) or float(np.abs(begin.forms).max())
+        for _ in range(_TRIALS):
+            damped = curvature + self.damping * unit * np.eye(len(curvature))
+            linear = -0.5 * begin.forms - damped @ begin.v
+            v = minimize_on_simplex(damped, linear, begin.v)
+            way = v - begin.v
+            slope = -0.5 * float(begin.forms @ way)
             if slope >= 0.0:
                 return False
-            v = np.maximum(begin.v + length * way, 0.0)
-            trial = self.evaluate(v / v.sum(), begin.solution)
-            end_slope = -0.5 * float(trial.forms @ way)
-            falls = trial.value <= begin.value + 0.1 * length * slope
+            trial = self.evaluate(v, begin.solution)
+            foretold = -slope - 0.5 * float(way @ curvature @ way)
+            share = (begin.value - trial.value) / max(foretold, 1e-300)
             # Where rounding hides the fall, slopes still tell it (Hager & Zhang 2005).
             level = trial.value <= begin.value + 1e-13 * abs(begin.value)
-            if falls or (level and end_slope <= -0.8 * slope):
+            is_lower = share >= 0.1 or (level and float(trial.forms @ way) >= 1.6 * slope)
+            if share > 0.7:
+                self.damping = self.damping / 5.0 if self.damping > _LEAST_DAMPING else 0.0
+            elif share < 0.3:
+                self.damping = (2.0 if is_lower else 8.0) * max(self.damping, _LEAST_DAMPING)
+            if is_lower:
                 self.point = trial
                 return True
-            if end_slope > 0.0:
-                high, high_slope = length, end_slope
-            else:
-                low, low_slope = length, end_slope
-            if high == inf:  # falls all the way, but too little: rounding
-                return False
-            share = low_slope / (low_slope - high_slope)
-            length = low + min(max(share, 0.1), 0.9) * (high - low)
         return False
 
     def replace(self, found: list[Column]) -> int:
