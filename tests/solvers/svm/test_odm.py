@@ -108,7 +108,7 @@ def test_bad_input_is_refused(changes, message):
         solve_odm(X @ X.T, **{"sign": sign, "cost": cost, **changes})
 
 
-def halves(seed, n=60, n_head=12):
+def halves(seed, n=150, n_head=12):
     """Return rows of which the first may change, others in their place, signs and costs."""
     X, sign, cost = rows(seed, n=n)
     other = X.copy()

@@ -156,8 +156,8 @@ def generate_assignments(
     A round chooses the weights of the columns by damped Newton steps over the simplex, then looks
     for assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at
     hand, from the instances of largest value and from random starts, and adds the ten best. Four
-    times as many random starts confirm the last gap. If there are at most 4096 assignments all of them
-    are looked at.
+    times as many random starts confirm the last gap. If there are at most 4096 assignments, all of
+    them are looked at.
     """
     started = perf_counter()
     for name, value, least in (("max_rounds", max_rounds, 1), ("n_restarts", n_restarts, 0)):

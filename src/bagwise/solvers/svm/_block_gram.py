@@ -51,7 +51,8 @@ class BlockGram:
         """Return the matrix times a vector, summed in double precision."""
         from bagwise.solvers.operators._gram_kernels import add_rows
 
-        head, below = np.split(coef, [len(self.head)])
+        p = len(self.head)
+        head, below = coef[:p], coef[p:]
         fixed = head @ self.cross
         rows = np.flatnonzero(below)
         factor = below[rows]

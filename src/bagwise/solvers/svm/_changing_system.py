@@ -6,6 +6,7 @@ from scipy.linalg import lapack
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers.svm._block_gram import BlockGram, Bordered, cholesky
 
+_FEW = 64  # rows up to which a factor costs less than to see what has changed
 _MOST_CHANGED = 4  # at most one row is added or taken for so many rows of the factor
 
 
@@ -28,13 +29,24 @@ class ChangingSystem(Bordered):
         self, gram: BlockGram, ridge: Floats, rows: Integers, like: "ChangingSystem | None" = None
     ) -> None:
         is_same = None if like is None else like.base.useful(gram, ridge, rows)
-        self.is_shared = is_same is not None
         self.base: _RowFactor
+        self.is_shared = is_same is not None
         if like is None or is_same is None:
             self.base = _RowFactor(gram, ridge, rows)
-            is_same = np.ones(len(rows), bool)
+            self._border_nothing(rows)
         else:
             self.base = like.base
+            self._border(gram, ridge, rows, is_same)
+
+    def _border_nothing(self, rows: Integers) -> None:
+        n, none = len(rows), np.empty(0, np.int64)
+        place = np.searchsorted(rows, self.base.rows)
+        factor = _Lower(self.base.lower)
+        super().__init__(
+            factor, np.empty((n, 0)), np.empty((0, 0)), np.arange(n), kept=place, others=none
+        )
+
+    def _border(self, gram: BlockGram, ridge: Floats, rows: Integers, is_same: Booleans) -> None:
         base = self.base.rows[: len(is_same)]
         is_kept = np.zeros(len(gram), bool)
         is_kept[base[is_same]] = True
@@ -76,7 +88,7 @@ class _RowFactor:
         If most of the rows that are not fixed are other ones, the factor of the fixed rows, which
         is the first part of this one, does better without them.
         """
-        if gram.fixed is not self.gram.fixed or len(gram) != len(self.gram):
+        if len(rows) <= _FEW or gram.fixed is not self.gram.fixed or len(gram) != len(self.gram):
             return None
         in_use = np.zeros(len(gram), bool)
         in_use[rows] = True
@@ -126,7 +138,9 @@ def _fill(gram: BlockGram, rows: Integers, columns: Integers, out: Floats) -> No
     p = len(gram.head)
     first, last = int(np.searchsorted(rows, p)), int((columns >= p).sum())
     top, below, fixed, heads = rows[:first], rows[first:] - p, columns[:last] - p, columns[last:]
-    out[:first, :last] = gram.cross[np.ix_(top, fixed)]
-    out[:first, last:] = gram.head[np.ix_(top, heads)]
     gather(gram.fixed, below, fixed, out[first:, :last])
-    out[first:, last:] = gram.cross[np.ix_(heads, below)].T
+    if first:
+        gather(gram.cross, top, fixed, out[:first, :last])
+        gather(gram.head, top, heads, out[:first, last:])
+    if len(heads) and len(below):
+        gather(gram.cross.T, below, heads, out[first:, last:])
