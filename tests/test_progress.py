@@ -126,7 +126,8 @@ def test_what_reports_nothing_writes_nothing(capsys):
 
 def test_who_talks():
     assert set(TALKATIVE) == {
-        "MICA", "MISVM", "M3IC", "MissSVM", "RegSVM", "SIL", "STMIL", "SparseMI", "miSVM",
+        "MICA", "MIODM", "MISVM", "M3IC", "MissSVM", "ODM", "RegSVM", "SIL", "STMIL", "SparseMI",
+        "miSVM",
     }  # fmt: skip
 
 
@@ -141,7 +142,8 @@ def test_fits_talk_if_asked_and_learn_the_same(name, capsys):
     loud = cls(**given, verbose=2).fit(bags, y)
     out, err = capsys.readouterr()
     assert not out
-    assert re.search(rf"^{name}: .*(start|round|pass|step) \d+.*objective -?[\d.]+", err, re.M)
+    line = rf"^(\[[#.]+\] )?{name}: .*(start|round|pass|step) \d+.*objective -?[\d.]+"
+    assert re.search(line, err, re.M)
     np.testing.assert_array_equal(silent.predict(bags), loud.predict(bags))
 
 
@@ -154,6 +156,26 @@ def test_passes_tell_their_gap(capsys, monkeypatch):
     numbers = [int(match[1]) for match in found]
     assert numbers == sorted(numbers)
     assert float(found[-1][2]) == pytest.approx(model.result_.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("params", [{"solver": "relaxed"}, {"solver": "mirror_prox", "tol": 0.1}])
+def test_rounds_of_a_relaxation_tell_its_objective_and_gap(params, capsys):
+    bags, y = make_toy_bags(24, kind="close", random_state=3)
+    model = TALKATIVE["MIODM"](verbose=2, random_state=0, **params).fit(bags, y)
+    last = capsys.readouterr().err.splitlines()[-1]
+    found = re.search(r"round (\d+), objective (\S+), gap (\S+), ", last)
+    assert int(found[1]) == model.n_iter_
+    assert float(found[2]) == pytest.approx(model.result_.objective, rel=1e-5)
+    assert float(found[3]) == pytest.approx(model.result_.residual, rel=0.05)
+
+
+def test_starts_of_margin_bands_are_counted(capsys):
+    bags, y = make_toy_bags(24, kind="close", random_state=3)
+    model = TALKATIVE["MIODM"](verbose=2, random_state=0).fit(bags, y)
+    n = len(model.result_.ends)
+    lines = capsys.readouterr().err
+    assert [f"start {k + 1} of {n}" in lines for k in range(n)] == [True] * n
+    assert "gap" in lines
 
 
 def test_bad_verbose_is_refused():

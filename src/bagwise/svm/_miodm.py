@@ -117,7 +117,7 @@ class MIODM(ODMMachine):
         Random starts of the search for assignments in every round.
     random_state : int, RandomState or None
         Seed of these starts, and of the maps of ``approx`` that are random.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -225,6 +225,7 @@ class MIODM(ODMMachine):
         n_restarts: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -250,6 +251,7 @@ class MIODM(ODMMachine):
         self.threshold = threshold
         self.pos_label = pos_label
         self.n_restarts = n_restarts
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

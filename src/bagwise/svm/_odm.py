@@ -55,7 +55,7 @@ class ODM(ODMMachine):
         Largest duality gap at which the solver stops, in units of the objective.
     max_iter : int
         Most Newton steps.
-    |random_state: maps, n_jobs|
+    |random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -124,6 +124,7 @@ class ODM(ODMMachine):
         max_iter: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -144,6 +145,7 @@ class ODM(ODMMachine):
         self.nu = nu
         self.bias = bias
         self.pos_label = pos_label
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

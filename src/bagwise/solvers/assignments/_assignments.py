@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_at_least, check_tol
 from bagwise.solvers._result import Result, Status
@@ -189,6 +190,7 @@ def _rounds(
         found, gap = _best_columns(master, rng, n_restarts, tol * size)
         history.append(point.value)
         gaps.append(gap)
+        report("round", len(history), objective=point.value, gap=gap / size, goal=tol)
         if gap <= tol * size:
             return Status.CONVERGED, gaps, history
         if len(history) >= max_rounds:

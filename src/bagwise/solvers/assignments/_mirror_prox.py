@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bagwise._arrays import Floats
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.exceptions import SolverError
 from bagwise.solvers._checks import check_limits, checked_array
@@ -107,6 +108,8 @@ def _run(
             value, gap = state.saddle.gap(state.mean)
             history.append(value)
             gaps.append(gap)
+            relative = gap / max(abs(value), _SMALLEST)
+            report("round", t, objective=value, gap=relative, goal=tol)
             if gap <= tol * abs(value):
                 return Status.CONVERGED, history, gaps, t
     return Status.MAX_ITER, history, gaps, max_iter

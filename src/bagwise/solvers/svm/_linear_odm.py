@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, check_positive, checked_array, not_finite
 from bagwise.solvers._result import Result, Status
@@ -174,6 +175,7 @@ class _BandModel(NewtonModel):
             self.w, self.b = self.w + step * dw, self.b + step * db
             self.z = self.matrix.dot(self.w) if worse else self.z + step * dz
             self.evaluate()
+            report("step", self.n_iter, objective=self.value, gap=self.relative_gap, goal=tol)
             worse = 0 if self.value < before else worse + 1
         if self.relative_gap <= tol:
             return Status.CONVERGED

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_gram
 from bagwise.solvers._result import Result, Status
@@ -216,6 +217,7 @@ class _FiniteNewton:
             before = self.value
             self.evaluate()
             self.history.append(min(self.value, before))
+            report("step", self.n_iter, objective=self.value, gap=self.relative_gap, goal=tol)
             if self.relative_gap <= 0.01 * tol or not self.value < before:
                 break
         if self.relative_gap <= tol:
@@ -231,7 +233,7 @@ class _FiniteNewton:
     @property
     def relative_gap(self) -> float:
         """The gap in units of the value."""
-        return (self.value - self.dual) / max(abs(self.value), 1e-300)
+        return max(0.0, self.value - self.dual) / max(abs(self.value), 1e-300)
 
     def aim(self, f: Floats) -> None:
         """Compute the goal: the minimum for the rows that are below and above the band at ``f``."""
@@ -280,7 +282,7 @@ class _FiniteNewton:
             decision=self.f,
             objective=self.value,
             lower_bound=self.dual,
-            residual=max(0.0, self.relative_gap),
+            residual=self.relative_gap,
             status=status,
             n_iter=self.n_iter,
             history=np.array(self.history),

@@ -21,6 +21,7 @@ class ODMMachine(MaxRuleMachine):
         "theta": [Interval(Real, 0, 1, closed="left")],
         "nu": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
     }
 
     theta: float

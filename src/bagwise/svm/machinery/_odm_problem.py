@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise.bags import segment_argmax, segment_rows
 from bagwise.solvers import Band
 from bagwise.svm.machinery._alternation import TIE, Alternation, alternate
@@ -168,7 +169,10 @@ class KeyBandProblem(Alternation):
         """
         likely = key_scores(self.trainer.project, self.sides, self.weight)
         distinct = {self.best_rows(scores).name: scores for scores in (likely, *starts)}
-        ends = [self.local(max_iter, scores) for scores in (None, *distinct.values())]
+        ends = []
+        for number, scores in enumerate((None, *distinct.values())):
+            report("start", number + 1, total=len(distinct) + 1)
+            ends.append(self.local(max_iter, scores))
         best = min(ends, key=lambda end: end.certificate.objective)
         values = np.array([end.certificate.objective for end in ends])
         return replace(best, certificate=replace(best.certificate, ends=values))

@@ -126,7 +126,8 @@ def best_of_starts(
     near: Point | None = None
     for number, surrogate in enumerate(_starts(problem, n_init, rng)):
         way = _Way(problem, number, met)
-        report("start", number + 1, total=_N_FIXED if n_init == "auto" else n_init)
+        if n_init != 1:
+            report("start", number + 1, total=_N_FIXED if n_init == "auto" else n_init)
         if not way.meets(surrogate):
             x = problem.begin(surrogate, near)
             near = x if near is None else near
