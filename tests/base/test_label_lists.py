@@ -42,7 +42,6 @@ def objects(rows):
         [{np.int64(3)}, {5}],
         [{0.5, 1.5}, {2.5}],
     ],
-    ids=repr,
 )
 def test_lists_are_what_scikit_learn_makes_of_them(y):
     target, binarizer = encode(y), MultiLabelBinarizer()
