@@ -36,6 +36,7 @@ OTHERS = {
     "max_pairs": "part of the model",
     "n_components": "part of the model",
     "n_key": "part of the model",
+    "epsilon": "part of the model",
     "n_estimators": "part of the model",
     "n_jobs": "the battery's check_n_jobs",
     "n_prototypes": "part of the model",
