@@ -46,14 +46,18 @@ def point_gram(
     return out
 
 
-def fill_means(gram: NDArray[Any], offsets: Integers) -> None:
-    """Fill in the rows and columns of the means of bags behind those of the instances."""
+def fill_means(gram: NDArray[Any], offsets: Integers, bags: Integers | None = None) -> None:
+    """Fill in the rows and columns of the means of bags behind those of the instances.
+
+    ``bags`` says of which; all by default.
+    """
     n = int(offsets[-1])
+    chosen = slice(None) if bags is None else bags
     for rows in slices(n, _STRIP):
         checkpoint()
-        gram[rows, n:] = _bag_means(gram[rows, :n], offsets)
+        gram[rows, n:] = _bag_means(gram[rows, :n], offsets)[:, chosen]
     gram[n:, :n] = gram[:n, n:].T
-    square = _bag_means(gram[n:, :n], offsets)
+    square = _bag_means(gram[n:, :n], offsets)[:, chosen]
     gram[n:, n:] = 0.5 * (square + square.T)
 
 

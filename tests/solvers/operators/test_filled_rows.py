@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bagwise.solvers import CachedRows, FilledRows, remembered
+from bagwise.kernels import InstanceKernel
+from bagwise.solvers import CachedRows, FilledRows, KernelRows, remembered
 from solvers.blocks import BlockRows
 
 
@@ -63,3 +64,33 @@ def test_what_fits_decides():
     gram = _gram()
     assert isinstance(remembered(BlockRows(gram), gram.nbytes), FilledRows)
     assert isinstance(remembered(BlockRows(gram), gram.nbytes - 1), CachedRows)
+
+
+def _points(means):
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    every = KernelRows.of(InstanceKernel("rbf", gamma=0.3), X, np.arange(0, 21, 4), means=True)
+    return every.take(np.append(np.arange(20), means).astype(np.int64))
+
+
+@pytest.mark.parametrize("means", [[], [23, 20], [20, 21, 22, 23, 24]])
+def test_the_whole_matrix_is_there_once_a_fifth_of_it_was_computed(means):
+    source = _points(means)
+    expected = source.block(np.arange(source.n))
+    rows_of = FilledRows(source)
+    rows_of.fill(_rows(0, 1))
+    assert rows_of.array is None
+    rows, columns = _rows(2, 3, 4, 5, 6), _rows(0, 3, 4, 7, 8, 9, 12, 15, 17, 18)
+    np.testing.assert_allclose(
+        rows_of.block(rows, columns), expected[np.ix_(rows, columns)], rtol=1e-12
+    )
+    rows_of.fill(_rows(7, 8))
+    np.testing.assert_allclose(rows_of.array, expected, rtol=1e-12)
+    np.testing.assert_array_equal(rows_of.array, rows_of.array.T)
+
+
+def test_the_whole_matrix_of_other_points_is_not_formed():
+    source = _points([]).take(np.arange(10))
+    rows_of = FilledRows(source)
+    rows_of.fill(np.arange(5))
+    assert rows_of.array is None
+    np.testing.assert_array_equal(rows_of.block(_rows(7)), source.block(_rows(7)))

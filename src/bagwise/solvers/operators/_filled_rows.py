@@ -11,12 +11,14 @@ from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._row_operator import RowOperator
 
 _NEARLY = 0.75  # of a row: less than this is computed alone, and not remembered
+_WHOLE = 0.2  # of the matrix: once so much has been computed, the rest is as well
 
 
 class FilledRows(RowOperator):
     """An operator that remembers all rows of the Gram matrix which were used.
 
-    The memory of a row is taken when the row is computed.
+    The memory of a row is taken when the row is computed. Where the whole matrix is cheap beside its
+    rows one by one, it is computed once a fifth of its entries has been, and is an `array` then.
 
     Parameters
     ----------
@@ -28,6 +30,7 @@ class FilledRows(RowOperator):
         self._source = source
         self._matrix = np.empty((source.n, source.n), source.dtype)
         self._known = np.zeros(source.n, np.bool_)
+        self._n_computed = 0  # entries, those that are not remembered included
         self._rows = DenseGram(self._matrix)
         self._diagonal = source.diagonal()
 
@@ -41,6 +44,11 @@ class FilledRows(RowOperator):
         """Precision of the inner products."""
         return self._source.dtype
 
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The whole matrix, if all of it is known."""
+        return self._matrix if self._known.all() else None
+
     def diagonal(self) -> Floats:
         """Return the squared norm of each row."""
         return self._diagonal.copy()
@@ -52,6 +60,9 @@ class FilledRows(RowOperator):
         if columns is None or len(columns) >= _NEARLY * self.n:
             self.fill(rows)
         known = self._known[rows]
+        if not known.all():
+            self._count(len(rows) * (self.n if columns is None else len(columns)))
+            known = self._known[rows]
         if known.all():
             return self._rows.block(rows, columns, out)
         if not known.any():
@@ -74,10 +85,20 @@ class FilledRows(RowOperator):
     def fill(self, rows: Integers) -> None:
         """Compute those of these rows that are not there yet."""
         missing = np.unique(rows[~self._known[rows]])
+        if len(missing) and self._count(len(missing) * self.n):
+            return
         for piece in self.strips(missing, self.n):
             some = missing[piece]
             self._matrix[some] = self._source.block(some)
             self._known[some] = True
+
+    def _count(self, n_entries: int) -> bool:
+        """Count entries that are to be computed; tell whether the whole matrix was instead."""
+        self._n_computed += n_entries
+        whole = self._n_computed > _WHOLE * self.n**2 and self._source.fill_square(self._matrix)
+        if whole:
+            self._known[:] = True
+        return whole
 
 
 def remembered(source: RowOperator, max_bytes: float) -> RowOperator:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_rows
-from bagwise.kernels import InstanceKernel, set_self
+from bagwise.kernels import InstanceKernel, fill_means, set_self
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
 
@@ -95,6 +95,15 @@ class KernelRows(RowOperator):
             values = _means(values.T, left_bounds).T
         return written(values.astype(self.dtype, copy=False), out)
 
+    def fill_square(self, out: NDArray[Any]) -> bool:
+        """Write all inner products, one half of them as a mirror image of the other."""
+        n = self.X.shape[0]
+        if not self._begins_with_instances(self.points):
+            return False
+        self.kernel.gram(self.X.astype(self.dtype, copy=False), out=out[:n, :n])
+        fill_means(out, self.offsets, self.points[n:] - n)
+        return True
+
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         right, of_points = self._columns(self.points if columns is None else self.points[columns])
@@ -113,13 +122,18 @@ class KernelRows(RowOperator):
         Where all instances are among the points, values for them serve the means as well.
         """
         n = self.X.shape[0]
-        if len(points) > n and np.array_equal(points[:n], np.arange(n)) and points[n:].min() >= n:
+        if len(points) > n and self._begins_with_instances(points):
             bags = points[n:] - n
             return slice(None), lambda values: np.hstack(
                 [values, _means(values, self.offsets)[:, bags]]
             )
         rows, bounds = self._instances(points)
         return rows, lambda values: values if bounds is None else _means(values, bounds)
+
+    def _begins_with_instances(self, points: Integers) -> bool:
+        """Tell whether points are all instances in their order, then means of bags if any."""
+        n = self.X.shape[0]
+        return np.array_equal(points[:n], np.arange(n)) and bool((points[n:] >= n).all())
 
     def _instances(self, points: Integers) -> tuple[Integers | slice, Integers | None]:
         """Return the instances behind points, and where those of each point begin."""

@@ -53,6 +53,10 @@ class RowOperator(ABC):
         """The whole Gram matrix if it lies in memory, for compiled loops that only read it."""
         return None
 
+    def fill_square(self, out: NDArray[Any]) -> bool:
+        """Write all inner products where that takes much less time than row by row; else False."""
+        return False
+
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of ``sum_r coef[r] rows[r]`` with some rows, or with all."""
         from bagwise.solvers.operators._gram_kernels import add_rows
