@@ -72,24 +72,32 @@ def _points(means):
     return every.take(np.append(np.arange(20), means).astype(np.int64))
 
 
+def test_the_whole_matrix_of_some_instances_is_formed():
+    source = _points([]).take(_rows(5, 3, 9, 2))
+    rows_of = FilledRows(source)
+    rows_of.fill(_rows(0, 1))
+    np.testing.assert_allclose(rows_of.array, source.block(np.arange(4)), rtol=1e-12)
+
+
 @pytest.mark.parametrize("means", [[], [23, 20], [20, 21, 22, 23, 24]])
-def test_the_whole_matrix_is_there_once_a_fifth_of_it_was_computed(means):
+def test_the_whole_matrix_is_there_once_three_tenths_of_it_were_computed(means):
     source = _points(means)
     expected = source.block(np.arange(source.n))
     rows_of = FilledRows(source)
-    rows_of.fill(_rows(0, 1))
+    rows_of.fill(_rows(0, 1, 10))
     assert rows_of.array is None
     rows, columns = _rows(2, 3, 4, 5, 6), _rows(0, 3, 4, 7, 8, 9, 12, 15, 17, 18)
     np.testing.assert_allclose(
         rows_of.block(rows, columns), expected[np.ix_(rows, columns)], rtol=1e-12
     )
-    rows_of.fill(_rows(7, 8))
+    assert rows_of.array is None
+    rows_of.fill(_rows(7, 8, 9))
     np.testing.assert_allclose(rows_of.array, expected, rtol=1e-12)
     np.testing.assert_array_equal(rows_of.array, rows_of.array.T)
 
 
 def test_the_whole_matrix_of_other_points_is_not_formed():
-    source = _points([]).take(np.arange(10))
+    source = _points([21]).take(_rows(20, *range(9)))  # a mean before the instances
     rows_of = FilledRows(source)
     rows_of.fill(np.arange(5))
     assert rows_of.array is None

@@ -11,14 +11,15 @@ from bagwise.solvers.operators._dense_gram import DenseGram
 from bagwise.solvers.operators._row_operator import RowOperator
 
 _NEARLY = 0.75  # of a row: less than this is computed alone, and not remembered
-_WHOLE = 0.2  # of the matrix: once so much has been computed, the rest is as well
+_WHOLE = 0.3  # of the matrix: once so much has been computed, the rest is as well
 
 
 class FilledRows(RowOperator):
     """An operator that remembers all rows of the Gram matrix which were used.
 
-    The memory of a row is taken when the row is computed. Where the whole matrix is cheap beside its
-    rows one by one, it is computed once a fifth of its entries has been, and is an `array` then.
+    The memory of a row is taken when the row is computed. Where the whole matrix is cheap beside
+    its rows one by one, all of it is computed once three tenths of its entries have been, and it is
+    an `array` from then on.
 
     Parameters
     ----------

@@ -98,6 +98,9 @@ class KernelRows(RowOperator):
     def fill_square(self, out: NDArray[Any]) -> bool:
         """Write all inner products, one half of them as a mirror image of the other."""
         n = self.X.shape[0]
+        if (self.points < n).all():
+            self.kernel.gram(self.X[self.points].astype(self.dtype, copy=False), out=out)
+            return True
         if not self._begins_with_instances(self.points):
             return False
         self.kernel.gram(self.X.astype(self.dtype, copy=False), out=out[:n, :n])
