@@ -10,7 +10,7 @@ import pytest
 import bagwise.solvers.assignments._assignment_search as assignment_search
 import bagwise.solvers.svm._block_gram as block_gram
 from bagwise._threads import ordered_map
-from bagwise.solvers import Status, solve_qp
+from bagwise.solvers import ODMInner, Status, solve_qp
 from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values, enumerate_forms
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem
 from bagwise.solvers.assignments._assignments import generate_assignments
@@ -464,6 +464,15 @@ def test_musk1_against_many_more_restarts(load_set):
     many = _run(problem, inner, tol=1e-5, n_restarts=300, seed=7)
     assert many.objective <= result.objective * (1.0 - 1e-12)  # both negative
     assert result.objective - many.objective <= 3e-3 * abs(many.objective)
+
+
+def test_weights_of_columns_that_are_alike_need_few_inner_problems():
+    """Undamped Newton steps go too far among them, and need four times as many."""
+    problem = _toy(1, sizes=(4,) * 20, n_fixed=60)
+    inner = ODMInner(_signs(problem), 50.0, theta=0.2, nu=0.2)
+    result = _run(problem, inner, tol=1e-6)
+    assert result.converged
+    assert result.n_inner <= 8 * result.n_iter
 
 
 def test_a_loose_inner_solver_is_told():

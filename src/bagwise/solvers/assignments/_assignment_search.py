@@ -188,6 +188,7 @@ class AssignmentSearch:
     ) -> None:
         self.problem, self.b, self.outer, self.constant = problem, b, outer, constant
         self.slot_b = problem.slot_coef(b)
+        self.first, self.last = (problem.offsets[problem.slots + k] for k in (0, 1))
         self.slack = 1e-12 * scale
         self.found: dict[bytes, tuple[float, Integers]] = {}
 
@@ -203,14 +204,14 @@ class AssignmentSearch:
         values, taken = np.empty(len(problem.instances)), np.zeros(len(problem.instances), bool)
         begin_values(problem.instances, choice, b, self.outer, values)
         taken[choice] = True
-        first, last = problem.offsets[problem.slots], problem.offsets[problem.slots + 1]
         per_slice = slice_length(1e-9 * len(choice) * len(values))
         done, swept = False, 0
         while not done and swept < _MOST_SWEEPS:
             checkpoint()
             done = ascend(
-                problem.instances, first, last, b, choice, taken, values, self.slack, per_slice
-            )
+                problem.instances, self.first, self.last, b, choice, taken, values, self.slack,
+                per_slice,
+            )  # fmt: skip
             swept += per_slice
         self.note(np.sort(choice), float(b @ (values + self.outer)[choice]))
 
