@@ -82,8 +82,11 @@ def compile_all(bags):
     """Fit a few instances by passes, by working sets and by Newton steps."""
     tiny = Bags(bags.instances[:2000], np.arange(0, 2001, 50))
     before, _kernel_machine.MANY_VALUES = _kernel_machine.MANY_VALUES, 1
-    for model in (MISVM(1.0, kernel="linear"), SIL(1e-3, kernel="linear")):
-        model.fit(tiny, np.arange(40) % 2)
+    models = MISVM(1.0, kernel="linear"), SIL(1e-3, kernel="linear"), LabelMeanSVM(kernel="linear")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for model in models:
+            model.fit(tiny, np.arange(40) % 2)
     _kernel_machine.MANY_VALUES = before
 
 
@@ -93,7 +96,7 @@ def scan(bags):
     return timed(lambda: scan_max(matrix, coef, starts, stops), repeats=5)[0]
 
 
-def fits(bags, y, costs, unit, methods):
+def fits(bags, y, costs, unit, methods, with_memory):
     models = {
         "LabelMeanSVM": LabelMeanSVM(kernel="linear"),
         "MIKernelSVM": MIKernelSVM(kernel="linear"),
@@ -109,10 +112,11 @@ def fits(bags, y, costs, unit, methods):
         if methods and name.split()[0] not in methods:
             continue
         seconds, _ = timed(lambda model=model: model.fit(bags, y))
-        peak = memory(lambda model=model: model.fit(bags, y)) if bags.n_instances <= 10**5 else None
-        size = "" if peak is None else f"{peak:8.0f} MB"
+        size = ""
+        if with_memory:
+            size = f"{memory(lambda model=model: model.fit(bags, y)):8.0f} MB "
         print(
-            f"{name:20} {seconds:8.2f} s {seconds / unit:8.0f} passes {size} "
+            f"{name:20} {seconds:8.2f} s {seconds / unit:8.1f} passes {size}"
             f"{model.result_.status}, objective {model.result_.objective:.6g}",
             flush=True,
         )
@@ -144,10 +148,10 @@ def beside_liblinear(bags, y, C):
 
 
 def growth(largest, d, C):
-    """Print the slope of log time against log rows, from 300,000 on: below, no passes are made."""
-    sizes, times = [3 * 10**5], []
+    """Print the slope of log time against log rows, from 100,000 on."""
+    sizes, times = [10**5], []
     while sizes[-1] < largest:
-        sizes.append(min(largest, 3 * sizes[-1]))
+        sizes.append(min(largest, 10 * sizes[-1]))
     for n in sizes:
         bags, y = make(n, d)
         times.append(timed(lambda bags=bags, y=y: MISVM(C, kernel="linear").fit(bags, y))[0])
@@ -164,6 +168,7 @@ def main():
     parser.add_argument("--costs", type=float, nargs="*", default=[1.0, 100.0])
     parser.add_argument("--store", action="store_true", help="fit from a store")
     parser.add_argument("--methods", nargs="*", help="such as MISVM and LinearSVC; all by default")
+    parser.add_argument("--memory", action="store_true", help="fit again to count allocations")
     parser.add_argument("--largest", type=int, default=0, help="rows of 64 features, for the slope")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +179,7 @@ def main():
         compile_all(bags)
         unit = scan(bags)
         print(f"{bags}\nscan_max: {unit:.4f} s of processor time")
-        fits(bags, y, options.costs, unit, options.methods)
+        fits(bags, y, options.costs, unit, options.methods, options.memory)
         if not options.methods or "LinearSVC" in options.methods:
             beside_liblinear(bags, y, options.costs[0])
     if options.largest:

@@ -195,7 +195,7 @@ _PARAMETERS = {
     "tol: by passes": (
         "float",
         """Largest violation of the optimality conditions at which the solver stops. With the linear
-        kernel and 2**24 values or more, and where a map does not fit in ``cache_size``, a thousand
+        kernel and 2**22 values or more, and where a map does not fit in ``cache_size``, a thousand
         times this is the relative duality gap at which it stops, 0.01 at most.""",
     ),
     "tol: rounds": (
@@ -206,7 +206,7 @@ _PARAMETERS = {
     "tol: rounds by passes": (
         "float",
         """Largest violation of the optimality conditions of each convex problem, and relative
-        decrease of the objective at which the rounds end. With the linear kernel and 2**24 values
+        decrease of the objective at which the rounds end. With the linear kernel and 2**22 values
         or more, and where a map does not fit in ``cache_size``, a thousand times this is the
         relative duality gap of each convex problem, 0.01 at most.""",
     ),

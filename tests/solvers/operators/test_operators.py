@@ -264,3 +264,22 @@ def test_sums_keep_to_their_memory():
     rows.block(np.arange(4), np.arange(4))
     with pytest.raises(MemoryLimitError, match=r"inner products of 5 rows with 5 take"):
         rows.block(np.arange(5), np.arange(5))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("filled", [0.5, 0.01])
+def test_sparse_products_however_full_the_rows_are(filled, dtype, monkeypatch):
+    """Well-filled rows are multiplied as dense ones, in columns that both sides have."""
+    monkeypatch.setattr(_feature_rows, "slice_length", lambda _: 16)
+    rng = np.random.default_rng(0)
+    left, right = (
+        sparse.random_array((n, 90), density=filled, rng=rng, format="csr").astype(dtype)
+        for n in (13, 7)
+    )
+    for other in (right, left):
+        found = _feature_rows.cross_products(left, other)
+        expected = left.toarray().astype(float) @ other.toarray().astype(float).T
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(FeatureRows(left).gram(), expected, rtol=1e-12, atol=1e-13)
+    empty = sparse.csr_array((0, 90), dtype=dtype)
+    assert _feature_rows.cross_products(empty, right).shape == (0, 7)

@@ -11,6 +11,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, short_slices, slice_length
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
+_DENSE_PRODUCTS = 100  # of two numbers, in the time of one that a sparse product finds
 _NOTHING = np.empty(0, np.int64)  # where a sparse matrix has its indices
 
 
@@ -176,9 +177,8 @@ class FeatureRows(RowOperator):
     def gram(self) -> Floats:
         """Return the inner products of the rows with one another."""
         if self.is_sparse:
-            block = self.matrix[self.rows].astype(np.float64)
-            out: Floats = (block @ block.T).toarray()
-            return out
+            block = self.matrix[self.rows]
+            return cross_products(block, block)
         out = np.zeros((self.n, self.n))
         step = min(4096, max(16, slice_length(1e-10 * (self.n + 1) ** 2)))
         for start in range(0, self.d, step):
@@ -194,8 +194,30 @@ class FeatureRows(RowOperator):
 
 def cross_products(left: Any, right: Any) -> Floats:
     """Return the inner products of the rows of two matrices, both dense or both sparse."""
-    values = left.astype(np.float64) @ right.astype(np.float64).T
-    return np.asarray(values.toarray() if sp.issparse(values) else values)
+    if not sp.issparse(left):
+        return np.asarray(left.astype(np.float64) @ right.astype(np.float64).T)
+    counts = [np.bincount(side.indices, minlength=side.shape[1]) for side in (left, right)]
+    used = np.flatnonzero(counts[0] * counts[1])
+    n_dense = float(left.shape[0]) * right.shape[0] * len(used)
+    if n_dense > _DENSE_PRODUCTS * float(counts[0] @ counts[1]):
+        return np.asarray((left.astype(np.float64) @ right.astype(np.float64).T).toarray())
+    return _by_columns(left, right, used)
+
+
+def _by_columns(left: Any, right: Any, used: Integers) -> Floats:
+    """Return the inner products of sparse rows that are well filled: dense in some columns."""
+    first = sp.csc_array(left)[:, used]
+    other = first if right is left else sp.csc_array(right)[:, used]
+    out = np.zeros((left.shape[0], right.shape[0]))
+    step = min(4096, max(16, slice_length(1e-10 * (1 + out.size))))
+    for start in range(0, len(used), step):
+        checkpoint()
+        dense = first[:, start : start + step].toarray().astype(np.float64)
+        more = dense
+        if other is not first:
+            more = other[:, start : start + step].toarray().astype(np.float64)
+        out += dense @ more.T
+    return out
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:

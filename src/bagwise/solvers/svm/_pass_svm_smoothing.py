@@ -13,6 +13,7 @@ _SAMPLE = 4  # rows per feature that curvature is estimated from
 _MOST_FEATURES = 4096  # counted for it
 _SMALLEST_SAMPLE = 1000
 _SHARE = 0.1  # of a gradient that a step on a sample may leave
+_BALANCED = 1e-10  # of the answers that may be left; one multiplier makes up for it
 _SHARPEN = 3.0  # factor between the slopes of successive smoothings
 
 
@@ -150,7 +151,7 @@ def _root(function: Any, b: float) -> float:
     low, high, width = -np.inf, np.inf, 1.0
     for _ in range(200):
         value, size, bend = function(b)
-        if abs(value) <= 1e-13 * size:
+        if abs(value) <= _BALANCED * size:
             return b
         low, high = (b, high) if value > 0.0 else (low, b)
         guess = b + value / bend if bend > 0.0 else np.inf

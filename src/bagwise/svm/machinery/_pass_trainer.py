@@ -12,8 +12,8 @@ from bagwise.bags import Bags
 from bagwise.solvers import PassRows, PassSVMResult, RowOperator, solve_svm_by_passes
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
-#: Instances with so many values in all are read in passes: 32,768 of 512 features.
-MANY_VALUES = 2**24
+#: Instances with so many values in all are read in passes: 8,192 of 512 features.
+MANY_VALUES = 2**22
 
 _PASSES = 1000  # that one problem may take
 _LOOSEST = 1e-2  # relative gap beyond which no problem counts as solved
@@ -111,10 +111,9 @@ class PassTrainer:
 
     def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        every = np.zeros(self.rows.n)
-        every[: len(coef)] = coef
+        used = np.flatnonzero(coef)
         asked = self.instances if rows is None else self.instances.part(rows)
-        return asked.dot(self.rows.combine(every))
+        return asked.dot(self.rows.weights(used, coef[used]))
 
 
 def _started(rows: HingeProblem, start: Solution | None, sign: Floats) -> PassSVMResult | None:
