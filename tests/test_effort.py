@@ -324,7 +324,12 @@ def test_cache_size_is_kept_and_used(cls):
 
 
 @having("max_memory")
-def test_max_memory_is_kept(cls, tmp_path):
+def test_max_memory_is_kept(cls, tmp_path, monkeypatch):
+    if cls.__name__ in ("SIL", "MISVM", "miSVM", "PCSVM"):
+        monkeypatch.setattr("bagwise.svm.machinery._kernel_machine.MANY_VALUES", 1)
+        with pytest.raises(MemoryLimitError, match="max_memory"):
+            observed(cls, bags=stored(tmp_path), kernel="linear", max_memory=100)
+        return
     if cls.__name__ in ("M3IC", "MIMLCA", "MLCA"):
         with pytest.raises(MemoryLimitError, match="max_memory"):
             observed(cls, bags=stored(tmp_path), max_memory=100)

@@ -44,8 +44,10 @@ def test_one_model_wherever_the_bags_lie(name, sparse, tmp_path):
     bags, y = make(sparse=sparse, dtype=np.float32)
     model = METHODS[name](kernel="linear", C=0.1).fit(bags, y)
     bags.write(tmp_path / "made.bags")
-    stored = METHODS[name](kernel="linear", C=0.1).fit(Bags.open(tmp_path / "made.bags"), y)
-    np.testing.assert_array_equal(fitted(model), fitted(stored))
+    for limit in (None, "20kB"):
+        stored = METHODS[name](kernel="linear", C=0.1, max_memory=limit)
+        stored.fit(Bags.open(tmp_path / "made.bags"), y)
+        np.testing.assert_array_equal(fitted(model), fitted(stored))
     fold = np.random.default_rng(1).permutation(60)[:40]
     scattered = METHODS[name](kernel="linear", C=0.1).fit(bags[fold], y[fold])
     compact = METHODS[name](kernel="linear", C=0.1).fit(bags[fold].compact(), y[fold])

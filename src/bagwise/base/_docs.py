@@ -226,6 +226,12 @@ _PARAMETERS = {
         it takes more, it is not kept but computed when it is needed; the model is the same. None
         always keeps it.""",
     ),
+    "max_memory: passes": (
+        "int, str or None",
+        """Bound, in bytes or like ``"512MB"``, on the chunks of instances that are in memory at a
+        time where these are read in passes; the model is the same. None sets no bound: pages of a
+        store that are mapped then count as memory of the process, and passes take less time.""",
+    ),
     "random_state: starts": ("int, RandomState or None", "Seed of the random starts."),
     "random_state: starts and maps": (
         "int, RandomState or None",

@@ -9,7 +9,7 @@ from bagwise._compat import StrOptions
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._alternation import Alternation
-from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
@@ -48,7 +48,8 @@ class MISVM(MaxRuleMachine):
     |kernel, gamma, degree, coef0, approx, rank|
     |n_init|
         Here the first start has the means of bags; random ones have instances drawn at random.
-    |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
+    |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|
+    |max_iter: rounds|
     |random_state: starts and maps, n_jobs, verbose: fit|
 
     Attributes
@@ -101,6 +102,7 @@ class MISVM(MaxRuleMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
+        "max_memory": MEMORY_CONSTRAINT,
         "negative_slack": [StrOptions({"instance", "bag"})],
         "n_init": N_INIT_CONSTRAINT,
         "verbose": ["verbose"],
@@ -121,6 +123,7 @@ class MISVM(MaxRuleMachine):
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
+        max_memory: int | str | None = None,
         tol: float = 1e-6,
         max_iter: int = 50,
         random_state: Any = None,
@@ -143,6 +146,7 @@ class MISVM(MaxRuleMachine):
             n_jobs=n_jobs,
         )
         self.pos_label = pos_label
+        self.max_memory = max_memory
         self.negative_slack = negative_slack
         self.n_init = n_init
         self.verbose = verbose

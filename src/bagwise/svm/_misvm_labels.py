@@ -8,7 +8,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._alternation import TIE, Alternation
-from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
@@ -42,7 +42,8 @@ class miSVM(MaxRuleMachine):
     |n_init|
         Here the first start has the labels of the bags; in random ones a random half of the
         instances of each positive bag are positive.
-    |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
+    |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|
+    |max_iter: rounds|
     |random_state: starts and maps, n_jobs, verbose: fit|
 
     Attributes
@@ -96,6 +97,7 @@ class miSVM(MaxRuleMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
+        "max_memory": MEMORY_CONSTRAINT,
         "n_init": N_INIT_CONSTRAINT,
         "verbose": ["verbose"],
     }
@@ -114,6 +116,7 @@ class miSVM(MaxRuleMachine):
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
+        max_memory: int | str | None = None,
         tol: float = 1e-6,
         max_iter: int = 50,
         random_state: Any = None,
@@ -136,6 +139,7 @@ class miSVM(MaxRuleMachine):
             n_jobs=n_jobs,
         )
         self.pos_label = pos_label
+        self.max_memory = max_memory
         self.n_init = n_init
         self.verbose = verbose
 

@@ -15,7 +15,7 @@ from bagwise.base import BagTags, Summary, Target, documented, validate_bags
 from bagwise.solvers import RowOperator
 from bagwise.svm._misvm import KeyInstanceProblem
 from bagwise.svm.machinery._alternation import alternate
-from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._projection import CONSTRAINT_WORDS, ProjectionConstraints
 from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
@@ -72,7 +72,8 @@ class PCSVM(MaxRuleMachine):
     |n_init|
         These are starts of MI-SVM, from whose best end the constraints come in: here the first has
         the means of bags; random ones have instances drawn at random. ``result_.ends`` are theirs.
-    |class_weight, pos_label, cache_size: passes, tol: rounds by passes, max_iter: rounds|
+    |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|
+    |max_iter: rounds|
     |random_state: starts and maps, n_jobs|
 
     Attributes
@@ -142,6 +143,7 @@ class PCSVM(MaxRuleMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
+        "max_memory": MEMORY_CONSTRAINT,
         "spread": [Interval(Real, 0, 1, closed="both")],
         "lam": [Interval(Real, 0, None, closed="left"), None],
         "penalty": [Interval(Real, 0, None, closed="left")],
@@ -169,6 +171,7 @@ class PCSVM(MaxRuleMachine):
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
+        max_memory: int | str | None = None,
         tol: float = 1e-6,
         max_iter: int = 50,
         random_state: Any = None,
@@ -190,6 +193,7 @@ class PCSVM(MaxRuleMachine):
             n_jobs=n_jobs,
         )
         self.pos_label = pos_label
+        self.max_memory = max_memory
         self.spread = spread
         self.lam = lam
         self.penalty = penalty

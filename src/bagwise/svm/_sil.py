@@ -7,7 +7,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Summary, Target, documented
-from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 
@@ -31,7 +31,7 @@ class SIL(MaxRuleMachine):
     Parameters
     ----------
     |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size: passes|
-    |tol: by passes, max_iter, random_state: maps, n_jobs, verbose: fit|
+    |max_memory: passes, tol: by passes, max_iter, random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -74,6 +74,7 @@ class SIL(MaxRuleMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
+        "max_memory": MEMORY_CONSTRAINT,
         "verbose": ["verbose"],
     }
 
@@ -90,6 +91,7 @@ class SIL(MaxRuleMachine):
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
+        max_memory: int | str | None = None,
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
         random_state: Any = None,
@@ -112,6 +114,7 @@ class SIL(MaxRuleMachine):
             n_jobs=n_jobs,
         )
         self.pos_label = pos_label
+        self.max_memory = max_memory
         self.verbose = verbose
 
     def _learn(

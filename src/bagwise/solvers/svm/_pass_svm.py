@@ -256,6 +256,8 @@ def _decision(
         return start.decision
     out = np.empty(rows.n)
     out[live] = search.z
-    others = np.setdiff1d(np.arange(rows.n), live, assume_unique=True)
+    is_other = np.ones(rows.n, bool)
+    is_other[live] = False
+    others = np.flatnonzero(is_other)
     out[others] = rows.part(others).dot(search.w) if len(others) and search.w.any() else 0.0
     return out + search.b

@@ -40,6 +40,9 @@ from bagwise.svm.machinery._shared_gram import represent_shared
 from bagwise.svm.machinery._starts import StartCount, has_random_starts
 from bagwise.svm.machinery._trainer import PointTrainer, Trainer
 
+#: Bytes, or text like "512MB".
+MEMORY_CONSTRAINT: list[Any] = [Interval(Integral, 1, None, closed="left"), str, None]
+
 
 class KernelMachine(KernelParameters, BagClassifier):
     """Base of classifiers whose instance score is linear in the space of a kernel.
@@ -96,6 +99,7 @@ class KernelMachine(KernelParameters, BagClassifier):
     # -------------------------------------------------------------------------------- learning
 
     n_init: StartCount  # of the methods that alternate
+    max_memory: int | str | None = None  # a parameter of methods that read in passes
 
     def _random_generator(self) -> np.random.Generator:
         """Return the source of all that is random in a fit."""
@@ -159,7 +163,7 @@ class KernelMachine(KernelParameters, BagClassifier):
             bags,
             feature_map,
             means=means is not None,
-            max_memory=None,
+            max_memory=self.max_memory,
             solver={"tol": self.tol, **solver},
         )
 
