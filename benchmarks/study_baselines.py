@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bagwise.datasets import fetch
 from bagwise.density import APR, EMDD, DiverseDensity
-from bagwise.embedding import DDSVM, MInD
+from bagwise.embedding import DDSVM, PPMMSVM, MInD
 from bagwise.ensemble import MILBoost
 from bagwise.exceptions import ConstantModelWarning
 from bagwise.model_selection import BagGridSearchCV
@@ -67,6 +67,10 @@ METHODS = {
             "model__dissimilarity": ["meanmin", "minmin", "maxmin"],
         },
     ),
+    "PPMMSVM": (
+        PPMMSVM(random_state=0),
+        {"C": [1.0, 10.0], "n_components": [40, 100, 200], "min_variance": [0.1, 0.3, 1.0]},
+    ),
     "DDSVM": (DDSVM(), {"C": [1.0, 10.0, 100.0], "gamma": [0.1, 0.3, 1.0, 3.0]}),
 }
 
@@ -75,6 +79,7 @@ PRINTED = {
     "DiverseDensity": (88.0, None, 84.0, None, None),
     "EMDD": (84.8, 78.3, 84.9, 72.1, 56.1),
     "APR": (-92.4, None, -89.2, None, None),
+    "PPMMSVM": (-95.6, -82.4, -81.2, -80.2, -60.3),
     "DDSVM": (-85.8, None, -91.3, None, None),
     "MILBoost, noisy or": (-71.0, -73.0, -61.0, -56.0, -58.0),
 }

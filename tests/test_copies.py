@@ -31,6 +31,7 @@ PARAMETERS = {
     "MIML": {"n_components": 5},
     "MIMLCA": {"n_components": 5},
     "MildML": {"n_components": 5},
+    "PPMMSVM": {"n_components": 2},
     "RandomSetSVM": {"n_vectors": 2},
     "ReducedSetSVM": {"n_vectors": 2, "n_starts": 1, "refit": None},
     "RegSVM": {"max_iter": 3},
@@ -62,7 +63,7 @@ ALLOWED = {
     },
     "concepts: standardised rows, their squares and vectors of each start, all dense": {
         name: {"dense": (6.0, 2.2), "scattered": (7.0, 3.2), "sparse": (46.0, 20.0)}
-        for name in ("DDSVM", "DiverseDensity", "EMDD")
+        for name in ("DDSVM", "DiverseDensity", "EMDD", "PPMMSVM")
     },
     "rectangles: deviations for the unit, rows of the solver and its sorted rows, all dense": {
         "APR": {"dense": (4.0, 0.1), "scattered": (5.0, 1.1), "sparse": (33.0, 3.3)},

@@ -223,7 +223,7 @@ def test_every_classifier(toy, name, cls):
     )
 
 
-NO_MATRIX = ("DDSVM", "RandomSetSVM", "ReducedSetSVM", "SparseMI")
+NO_MATRIX = ("DDSVM", "PPMMSVM", "RandomSetSVM", "ReducedSetSVM", "SparseMI")
 SHARING = {  # estimator, whether a matrix, whether solutions
     **{
         name: (cls(), name not in NO_MATRIX, name not in (*NO_MATRIX, "MIODM", "ODM", "RegSVM"))

@@ -160,6 +160,28 @@ def k_means(kind):
     )  # fmt: skip
 
 
+def mixture(kind):
+    bags = toy_bags(kind)
+    X = bags.instances.astype(float)
+    unit = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(unit > 0, unit, 1.0)
+    start = solvers.Mixture(X[[0, 9, 17]], np.ones((3, X.shape[1])), np.array([0.2, 0.3, 0.5]))
+    weight = np.linspace(0.5, 2.0, len(X))
+
+    def objective(result):
+        m = result.mixture
+        apart = (X[:, None] - m.means) ** 2 / m.variances + np.log(2.0 * np.pi * m.variances)
+        logs = np.logaddexp.reduce(np.log(m.shares) - 0.5 * apart.sum(axis=2), axis=1)
+        assert m.variances.min() >= 1e-3
+        return Value.of(-weight * logs / weight.sum())._replace(size=np.abs(apart).max())
+
+    return Problem(
+        "solve_mixture", kind,
+        {"rows": X, "start": start, "weight": weight, "min_variance": 1e-3},
+        objective, exact={"tol": 1e-9, "max_iter": 5000},
+    )  # fmt: skip
+
+
 def k_medoids(kind, method):
     A, _, _ = rows(kind)
     D = np.sqrt(((A[:, None] - A) ** 2).sum(axis=2))

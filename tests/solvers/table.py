@@ -28,6 +28,7 @@ from solvers.others import (
     lbfgs,
     majorized,
     mirror_prox,
+    mixture,
     mmc,
     pair_metric,
     qp,
@@ -119,7 +120,7 @@ def table():
         out += [nu_svm(kind), one_norm(kind), qp(kind), cuts(kind, 1.0)]
         out += [odm(kind), odm(kind, theta=0.6, nu=1.0), linear_odm(kind)]
         out += [bag_mmc(kind, "solve_bag_mmc"), bag_mmc(kind, "solve_bag_mmc_by_cuts")]
-        out += [lbfgs(kind), k_means(kind), assignments(kind), reduced(kind)]
+        out += [lbfgs(kind), k_means(kind), mixture(kind), assignments(kind), reduced(kind)]
         out += [mmc(kind, f"solve_mmc_by_{name}") for name in ("cuts", "cccp")]
         out += [mmc(kind, "search_bag_mmc"), expansion(kind, "minimize_expansion")]
         out += [expansion(kind, "solve_expansion")]

@@ -117,6 +117,9 @@ GOOD = {
     },
     "solve_ratio_metric": {"rows": X, "near": SIGN > 0, "far": SIGN < 0, "n_components": 1},
     "solve_linear_svm": {"instances": X, "sign": SIGN, "cost": 1.0},
+    "solve_mixture": {
+        "rows": X, "start": solvers.Mixture(X[:2], np.ones((2, 2)), np.ones(2)), "min_variance": 0.1
+    },
     "solve_one_norm_svm": {"A": X, "sign": SIGN, "cost": 1.0},
     "solve_qp": {"P": np.eye(2), "q": [1.0, 1.0], "A_ub": np.eye(2), "b_ub": [1.0, 1.0]},
     "solve_nu_svm": {"gram": GRAM, "sign": SIGN, "ridge": 1.0},
@@ -126,6 +129,7 @@ GOOD = {
 #: What no function accepts, by the name of the parameter.
 BAD = {
     "tol": [np.nan, -1.0],
+    "min_variance": [0.0, np.nan, np.inf],
     "eps": [np.nan, -1.0],
     "inner_tol": [np.nan],
     "max_iter": [-1],

@@ -22,6 +22,7 @@ STARTS = {
     "solve_linear_odm": lambda r: {"w0": r.x, "intercept0": r.intercept},
     "solve_label_assignments": lambda r: {"start": r.labels},
     "solve_linear_svm": lambda r: {"alpha0": r.x},
+    "solve_mixture": lambda r: {"start": r.mixture},
     "solve_mmc_by_cccp": lambda r: {"start": r.x},
     "solve_pair_metric": lambda r: {"start": r.components, "threshold": r.threshold},
     "solve_nu_svm": lambda r: {"x0": r.x},

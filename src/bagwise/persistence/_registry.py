@@ -12,13 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from bagwise.persistence._entry import INPUT, Entry, entry
+from bagwise.persistence._embedding import EMBEDDING
+from bagwise.persistence._entry import Entry, entry
+from bagwise.persistence._fitted import (
+    BAG_INPUT,
+    CLASSES,
+    POSITIVE,
+    check_classes,
+    check_positive,
+)
 from bagwise.persistence._metric import LearnedMetric, Metric
-from bagwise.persistence._params import Nested, Nothing, Value
+from bagwise.persistence._params import Nested, Nothing
 from bagwise.persistence._schema import (
     Array,
     Field,
-    Flag,
     Number,
     Optional,
     Scope,
@@ -26,43 +33,9 @@ from bagwise.persistence._schema import (
 from bagwise.persistence._sklearn import SKLEARN
 from bagwise.persistence._state import (
     CertificateField,
-    Labels,
     Matrix,
     check_offsets,
 )
-
-#: The same of our own estimators, which know again the bags that they were fitted to.
-_BAG_INPUT: dict[str, Field] = {
-    **INPUT,
-    "_bag_digests": Optional(Array(kinds="u", shape=("n_digests",), itemsizes=(8,))),
-}
-_CLASSES: dict[str, Field] = {"classes_": Labels("n_classes"), "multilabel_": Flag()}
-
-
-def _check_classes(state: Mapping[str, Any], at: Scope) -> None:
-    """Check that there are as many outputs as the classes need."""
-    n_classes = at.sizes["n_classes"]
-    if n_classes < 2:
-        at.child("classes_").fail("must have two classes at least")
-    n_outputs = 1 if n_classes == 2 and not state["multilabel_"] else n_classes
-    at.child("classes_").bind("n_outputs", n_outputs)
-
-
-#: Of methods that do not treat two classes alike; earlier releases took the second one.
-_POSITIVE: dict[str, Field] = {"pos_label_": Optional(Value())}
-
-
-def _check_positive(state: Mapping[str, Any], at: Scope) -> None:
-    """Check that the positive class is one of two, and named where there are two."""
-    classes, label = state["classes_"].tolist(), state.get("pos_label_")
-    if "pos_label_" not in state:
-        return
-    is_binary = len(classes) == 2 and not state["multilabel_"]
-    if not is_binary and label is not None:
-        at.child("pos_label_").fail("must be None where there are not two classes")
-    if is_binary and not any(type(label) is type(known) and label == known for known in classes):
-        at.child("pos_label_").fail("must be one of the two classes")
-
 
 #: The decision function of `KernelMachine`: which of these are there depends on the kernel.
 _EXPANSION: dict[str, Field] = {
@@ -78,8 +51,8 @@ _EXPANSION: dict[str, Field] = {
 def _kernel_machine(support_size: str = "n_support") -> dict[str, Field]:
     """Return the state of `KernelMachine`; what ``support_`` counts is up to the subclass."""
     return {
-        **_BAG_INPUT,
-        **_CLASSES,
+        **BAG_INPUT,
+        **CLASSES,
         **_EXPANSION,
         "support_": Optional(Array(kinds="i", shape=(support_size,), itemsizes=(8,), ge=0)),
         "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
@@ -92,7 +65,7 @@ def _check_machine(state: Mapping[str, Any], at: Scope, *, width: str = "n_featu
 
     It is one of as many numbers as ``width`` says.
     """
-    _check_classes(state, at)
+    check_classes(state, at)
     _check_expansion(state, at, width=width)
 
 
@@ -120,7 +93,7 @@ def _check_expansion(state: Mapping[str, Any], at: Scope, *, width: str = "n_fea
 def _check_asymmetric_machine(state: Mapping[str, Any], at: Scope) -> None:
     """Check a decision function, and which class is the positive one."""
     _check_machine(state, at)
-    _check_positive(state, at)
+    check_positive(state, at)
 
 
 #: `StatisticKernelSVM` and `MinimaxKernelSVM`: an expansion in statistics of bags.
@@ -160,74 +133,11 @@ def _check_graph_machine(state: Mapping[str, Any], at: Scope) -> None:
             at.child("support_edges_").fail("must come with support_vectors_")
 
 
-#: `MILES`: weights of instances that bags are compared with.
-_MILES: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
-    "prototypes_": Matrix("n_prototypes", "n_features"),
-    "support_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
-    "coef_": Array(shape=("n_outputs", "n_prototypes"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
-    "gamma_": Number(gt=0),
-    "result_": CertificateField(),
-}
-
-
-_ON_TOP = "model files hold the support vector machine (estimator=None) only; use skops for others"
-
-#: `MInD`: bags that others are compared with, and weights of the dissimilarities.
-_MIND: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
-    "prototypes_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
-    "prototype_instances_": Matrix("n_instances", "n_features"),
-    "prototype_offsets_": Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0),
-    "coef_": Array(shape=("n_outputs", "n_prototypes"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
-    "estimators_": Optional(Nothing(_ON_TOP)),
-    "factors_": Optional(Nothing(_ON_TOP)),
-    "result_": CertificateField(),
-}
-
-
-def _check_mind(state: Mapping[str, Any], at: Scope) -> None:
-    """Check the classes, and that the instances of prototypes are theirs."""
-    _check_classes(state, at)
-    scope, sizes = at.child("prototype_offsets_"), at.sizes
-    check_offsets(state["prototype_offsets_"], scope, sizes["n_prototypes"], sizes["n_instances"])
-
-
-#: `DDSVM`: points with scales of features, and an expansion in the distances from them.
-_DD_SVM: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
-    "prototypes_": Array(shape=("n_prototypes", "n_features"), itemsizes=(8,)),
-    "scales_": Array(shape=("n_prototypes", "n_features"), itemsizes=(8,), ge=0),
-    "prototype_outputs_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
-    "prototype_signs_": Array(shape=("n_prototypes",), itemsizes=(8,)),
-    "units_": Array(shape=("n_prototypes",), itemsizes=(8,), ge=0),
-    "support_": Array(kinds="i", shape=("n_support",), itemsizes=(8,), ge=0),
-    "support_vectors_": Array(shape=("n_support", "n_prototypes"), itemsizes=(8,)),
-    "dual_coef_": Array(shape=("n_outputs", "n_support"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
-    "result_": CertificateField(),
-}
-
-
-def _check_dd_svm(state: Mapping[str, Any], at: Scope) -> None:
-    """Check the classes, that prototypes belong to outputs, and that their units divide."""
-    _check_classes(state, at)
-    if (state["prototype_outputs_"] >= at.sizes["n_outputs"]).any():
-        at.child("prototype_outputs_").fail(f"must be below {at.sizes['n_outputs']}")
-    if (state["units_"] == 0).any():
-        at.child("units_").fail("must be above 0")
-
-
 #: `DiverseDensity`, `EMDD`: a point and the scales of features for each problem.
 _CONCEPTS: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
-    **_POSITIVE,
+    **BAG_INPUT,
+    **CLASSES,
+    **POSITIVE,
     "concepts_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,)),
     "scales_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), ge=0),
     "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
@@ -237,15 +147,15 @@ _CONCEPTS: dict[str, Field] = {
 
 def _check_concepts(state: Mapping[str, Any], at: Scope) -> None:
     """Check the classes, and which one is positive."""
-    _check_classes(state, at)
-    _check_positive(state, at)
+    check_classes(state, at)
+    check_positive(state, at)
 
 
 #: `APR`: a rectangle for each problem, with infinite bounds of features that do not matter.
 _RECTANGLES: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
-    **_POSITIVE,
+    **BAG_INPUT,
+    **CLASSES,
+    **POSITIVE,
     "lower_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
     "upper_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
     "scale_": Number(gt=0),
@@ -266,9 +176,9 @@ _WEAK = "model files hold decision stumps (estimator=None) only; use skops for o
 #: `MILBoost`: a table of stumps for each problem; other weak learners are not data.
 _PER_ROUND = ("n_outputs", "n_rounds")
 _BOOST: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
-    **_POSITIVE,
+    **BAG_INPUT,
+    **CLASSES,
+    **POSITIVE,
     "estimator_weights_": Array(shape=_PER_ROUND, itemsizes=(8,), ge=0),
     "stump_features_": Array(kinds="i", shape=_PER_ROUND, itemsizes=(8,), ge=0),
     "stump_thresholds_": Array(shape=_PER_ROUND, itemsizes=(8,), finite=False),
@@ -281,8 +191,8 @@ _BOOST: dict[str, Field] = {
 
 def _check_boost(state: Mapping[str, Any], at: Scope) -> None:
     """Check the classes, and that stumps are such and look at features."""
-    _check_classes(state, at)
-    _check_positive(state, at)
+    check_classes(state, at)
+    check_positive(state, at)
     if (state["stump_features_"] >= at.sizes["n_features"]).any():
         at.child("stump_features_").fail("must count features")
     if (np.abs(state["stump_signs_"]) != 1.0).any():
@@ -293,8 +203,8 @@ def _check_boost(state: Mapping[str, Any], at: Scope) -> None:
 
 #: `MIML`: a linear map of features, and centres of labels.
 _LINEAR_METRIC: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
+    **BAG_INPUT,
+    **CLASSES,
     "used_": Array(kinds="i", shape=("n_used",), itemsizes=(8,), ge=0),
     "components_": Array(shape=("n_components", "n_features"), itemsizes=(8,)),
     "centroids_": Array(shape=("n_used", "n_features"), itemsizes=(8,)),
@@ -311,7 +221,7 @@ _NAMING_METRIC: dict[str, Field] = {
 
 def _check_columns(state: Mapping[str, Any], at: Scope) -> None:
     """Check that labels are columns."""
-    _check_classes(state, at)
+    check_classes(state, at)
     for name in ("used_", "assignments_"):
         if (np.asarray(state.get(name, [])) >= at.sizes["n_classes"]).any():
             at.child(name).fail("must hold columns of labels")
@@ -319,8 +229,8 @@ def _check_columns(state: Mapping[str, Any], at: Scope) -> None:
 
 #: `MLCA`, `MIMLCA`: a linear map of features, or an expansion, and centres of labels after it.
 _CLUSTER_METRIC: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
+    **BAG_INPUT,
+    **CLASSES,
     "used_": Array(kinds="i", shape=("n_used",), itemsizes=(8,), ge=0),
     "components_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
     "centroids_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
@@ -355,7 +265,7 @@ def _check_cluster_metric(state: Mapping[str, Any], at: Scope) -> None:
 
 #: Which training bags are where, and how the fit ended.
 _CLUSTERER: dict[str, Field] = {
-    **_BAG_INPUT,
+    **BAG_INPUT,
     "labels_": Array(kinds="i", shape=("n_bags",), itemsizes=(8,), ge=0),
     "result_": CertificateField(),
 }
@@ -394,8 +304,8 @@ def _check_bamic(state: Mapping[str, Any], at: Scope) -> None:
 
 #: `CitationKNN`: the training bags, how far they reach and where they are positive.
 _CITATION_KNN: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
+    **BAG_INPUT,
+    **CLASSES,
     "metric_": Optional(Nested()),
     "bag_instances_": Optional(Matrix("n_instances", "n_mapped")),
     "bag_offsets_": Optional(Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0)),
@@ -408,7 +318,7 @@ _CITATION_KNN: dict[str, Field] = {
 
 def _check_citation_knn(state: Mapping[str, Any], at: Scope) -> None:
     """Check that there are bags, or as many features, and that lists name outputs."""
-    _check_classes(state, at)
+    check_classes(state, at)
     n_bags, scope = at.sizes["n_bags"], at.child("label_offsets_")
     check_offsets(state["label_offsets_"], scope, n_bags, at.sizes["n_listed"], least=0)
     if (state["label_columns_"] >= at.sizes["n_outputs"]).any():
@@ -462,8 +372,8 @@ def _check_m3ic(state: Mapping[str, Any], at: Scope) -> None:
 
 #: `SparseMI` and `RandomSetSVM`: an expansion in few vectors.
 _EXPANSION_MACHINE: dict[str, Field] = {
-    **_BAG_INPUT,
-    **_CLASSES,
+    **BAG_INPUT,
+    **CLASSES,
     "expansion_vectors_": Array(shape=("n_vectors", "n_features")),
     "coef_": Array(shape=("n_outputs", "n_vectors"), itemsizes=(8,)),
     "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
@@ -478,7 +388,7 @@ REGISTRY: Mapping[str, Entry] = dict(
         *(
             entry(
                 f"bagwise.svm.{name}",
-                {**_kernel_machine(), **_POSITIVE},
+                {**_kernel_machine(), **POSITIVE},
                 check=_check_asymmetric_machine,
             )
             for name in (
@@ -497,14 +407,14 @@ REGISTRY: Mapping[str, Entry] = dict(
         ),
         entry(
             "bagwise.svm.MIODM",
-            {**_kernel_machine(), **_POSITIVE, "gap_estimate_": Number(finite=False)},
+            {**_kernel_machine(), **POSITIVE, "gap_estimate_": Number(finite=False)},
             check=_check_asymmetric_machine,
         ),
         entry(
             "bagwise.svm.STMIL",
             {
                 **_kernel_machine(),
-                **_POSITIVE,
+                **POSITIVE,
                 "threshold_": Array(shape=("n_outputs",), itemsizes=(8,)),
             },
             check=_check_asymmetric_machine,
@@ -513,7 +423,7 @@ REGISTRY: Mapping[str, Entry] = dict(
             "bagwise.svm.PCSVM",
             {
                 **_kernel_machine(),
-                **_POSITIVE,
+                **POSITIVE,
                 "lam_": Array(shape=("n_outputs",), itemsizes=(8,), finite=False),
                 "lam_range_": Optional(
                     Array(shape=("n_outputs", None), itemsizes=(8,), finite=False)
@@ -534,7 +444,7 @@ REGISTRY: Mapping[str, Entry] = dict(
         ),
         entry("bagwise.svm.MIGraphSVM", _GRAPH_MACHINE, check=_check_graph_machine),
         *(
-            entry(f"bagwise.svm.{name}", _EXPANSION_MACHINE, check=_check_classes)
+            entry(f"bagwise.svm.{name}", _EXPANSION_MACHINE, check=check_classes)
             for name in ("SparseMI", "RandomSetSVM")
         ),
         entry(
@@ -544,16 +454,9 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "approximation_error_": Array(shape=("n_outputs",), itemsizes=(8,), ge=0),
                 "machine_result_": CertificateField(),
             },
-            check=_check_classes,
+            check=check_classes,
         ),
-        entry("bagwise.embedding.MILES", _MILES, check=_check_classes),
-        entry("bagwise.embedding.DDSVM", _DD_SVM, check=_check_dd_svm),
-        entry(
-            "bagwise.embedding.MInD",
-            _MIND,
-            params={"metric": Metric(), "estimator": Nothing(_ON_TOP)},
-            check=_check_mind,
-        ),
+        *EMBEDDING,
         *(
             entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
             for name in ("MLCA", "MIMLCA")
@@ -591,7 +494,7 @@ REGISTRY: Mapping[str, Entry] = dict(
         entry("bagwise.cluster.CPM3C", _CPM3C, check=_check_clusters),
         entry(
             "bagwise.preprocessing.InstanceTransformer",
-            {**_BAG_INPUT, "transformer_": Nested()},
+            {**BAG_INPUT, "transformer_": Nested()},
             params={"transformer": Nested()},
         ),
         *SKLEARN,

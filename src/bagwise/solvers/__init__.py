@@ -21,6 +21,7 @@ from bagwise.solvers.clustering._bag_mmc_search import (
 )
 from bagwise.solvers.clustering._kmeans import solve_k_means
 from bagwise.solvers.clustering._kmedoids import KMedoidsResult, solve_k_medoids
+from bagwise.solvers.clustering._mixture import Mixture, MixtureResult, solve_mixture
 from bagwise.solvers.clustering._mmc import MMCResult, solve_mmc_by_cccp, solve_mmc_by_cuts
 from bagwise.solvers.density._diverse_density import (
     Density,
@@ -131,6 +132,8 @@ __all__ = [
     "Majorizable",
     "MajorizeResult",
     "MeansSource",
+    "Mixture",
+    "MixtureResult",
     "NuSVMInner",
     "NuSVMResult",
     "ODMInner",
@@ -199,6 +202,7 @@ __all__ = [
     "solve_label_assignments",
     "solve_linear_odm",
     "solve_linear_svm",
+    "solve_mixture",
     "solve_mmc_by_cccp",
     "solve_mmc_by_cuts",
     "solve_nu_svm",
