@@ -46,6 +46,14 @@ class ChangingSystem(Bordered):
             factor, np.empty((n, 0)), np.empty((0, 0)), np.arange(n), kept=place, others=none
         )
 
+    def solve(self, right: Floats) -> Floats:
+        """Return the solution for one right side."""
+        if self.is_shared or not len(right):
+            return super().solve(right)
+        out = np.empty_like(right)
+        out[self.kept] = lapack.dpotrs(self.base.lower, right[self.kept], lower=1)[0]
+        return out
+
     def _border(self, gram: BlockGram, ridge: Floats, rows: Integers, is_same: Booleans) -> None:
         base = self.base.rows[: len(is_same)]
         is_kept = np.zeros(len(gram), bool)
