@@ -108,9 +108,9 @@ def accuracy(options, results):
             ]
             right, total = np.sum(counts, axis=0)
             rates.append(100.0 * right / total)
-        print(
-            f"{name:>9} | {np.mean(rates):7.1f} ({len(rates)})       | {PRINTED[name]}", flush=True
-        )
+        spread = np.std(rates, ddof=1) / np.sqrt(len(rates)) if len(rates) > 1 else np.nan
+        cell = f"{np.mean(rates):.1f} +- {spread:.1f} ({len(rates)})"
+        print(f"{name:>9} | {cell:>17} | {PRINTED[name]}", flush=True)
 
 
 def made(separation, seed):

@@ -47,11 +47,12 @@ class Band:
                 msg = f"{owner}: {name} must be {valid}. Got {value:g}."
                 raise ValueError(msg)
         self.low, self.high, self.nu = 1.0 - theta, 1.0 + theta, nu
+        self.used = self.cost > 0.0
 
     def sides(self, f: Floats) -> tuple[Booleans, Booleans]:
         """Return which rows are below and which above the band."""
-        margin, used = self.sign * f, self.cost > 0.0
-        return (margin < self.low) & used, (margin > self.high) & used
+        margin = self.sign * f
+        return (margin < self.low) & self.used, (margin > self.high) & self.used
 
     def loss(self, f: Floats) -> float:
         """Return the sum of the losses."""
@@ -72,8 +73,7 @@ class Band:
 
     def conjugate(self, coef: Floats) -> float:
         """Return what the coefficients of the rows give in the dual, without the norm."""
-        used = self.cost > 0.0
-        alpha, cost = (self.sign * coef)[used], self.cost[used]
+        alpha, cost = (self.sign * coef)[self.used], self.cost[self.used]
         up, down = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
         value = self.low * up - self.high * down - up**2 / (4.0 * cost)
         value -= down**2 / (4.0 * self.nu * cost)
