@@ -7,10 +7,10 @@ from scipy.linalg import lapack
 
 from bagwise._arrays import Floats, Integers
 from bagwise.solvers.svm._cone_svm_state import ConeState
-from bagwise.solvers.svm._dual_search import DualWork, factorised
+from bagwise.solvers.svm._dual_search import FactorisedWork, factorised
 
 
-class ConeSet(DualWork):
+class ConeSet(FactorisedWork):
     """Some rows and the contrasts with their own Gram matrix; other rows stay as they are."""
 
     step_costs, newton_costs = (6e-7, 2e-9), (1e-4, 1.5e-11)

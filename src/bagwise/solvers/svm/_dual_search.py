@@ -79,6 +79,7 @@ class DualWork(ABC):
     is_partial: bool  # whether there are rows besides that could move
     step_costs: tuple[float, float]  # seconds of a step, and in it for each row
     newton_costs: tuple[float, float]  # seconds of a Newton step, and for the cube of the free rows
+    most_rounds = 30  # of Newton steps, before other steps are taken
 
     @property
     @abstractmethod
@@ -109,6 +110,26 @@ class DualWork(ABC):
         """Hand the new point to the state."""
 
     @abstractmethod
+    def newton(self, n_rounds: int, tol: float) -> bool:
+        """Solve for the free rows as if there were no bounds, as far as the bounds permit.
+
+        What reaches a bound stays there, and the rest is solved again. Every step raises the dual.
+        Returns whether the free rows ended where all their conditions hold.
+
+        Parameters
+        ----------
+        n_rounds : int
+            Times that a matrix of the free rows may be factorised, or as much work of another kind.
+        tol : float
+            How much rows at bounds may violate their conditions before they are free again, where
+            they can become so.
+        """
+
+
+class FactorisedWork(DualWork):
+    """A working set that factorises a matrix of its free rows whenever these have changed."""
+
+    @abstractmethod
     def moves(self, free: Integers) -> Moves:
         """Return the moves of the free rows."""
 
@@ -116,12 +137,8 @@ class DualWork(ABC):
     def newton_steps(self, moves: Any) -> bool:
         """Take Newton steps until they promise nothing, or until a bound is met: then not."""
 
-    def newton(self, n_rounds: int) -> bool:
-        """Solve for the free rows as if there were no bounds, as far as the bounds permit.
-
-        What reaches a bound stays there, and the rest is solved again. Every step raises the dual.
-        Returns whether the free rows ended where all their conditions hold.
-        """
+    def newton(self, n_rounds: int, tol: float) -> bool:
+        """See `DualWork`: rows at bounds stay there."""
         for _ in range(n_rounds):
             checkpoint()
             free = self.free
@@ -141,6 +158,15 @@ class DualWork(ABC):
 def factorised(build: Callable[[], Floats], scale: float) -> Floats | None:
     """Return the Cholesky factor of a matrix, for ``dpotrs``, or None if it is not positive.
 
+    See `ridged_factor`.
+    """
+    found = ridged_factor(build, scale)
+    return None if found is None else found[0]
+
+
+def ridged_factor(build: Callable[[], Floats], scale: float) -> tuple[Floats, float] | None:
+    """Return a Cholesky factor and what was added to the diagonal; None if it is not positive.
+
     Duplicate rows make the matrix singular, so a tiny multiple of ``scale`` times the identity is
     added: the shortest step is taken where many would do, and repeating the step takes the rest of
     the error out.
@@ -154,10 +180,11 @@ def factorised(build: Callable[[], Floats], scale: float) -> Floats | None:
     """
     for ridge in _RIDGES:
         matrix = build()
-        matrix.flat[:: len(matrix) + 1] += ridge * max(scale, 1e-200)
+        added = ridge * max(scale, 1e-200)
+        matrix.flat[:: len(matrix) + 1] += added
         factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
-            return factor  # type: ignore[no-any-return]
+            return factor, added
         del factor, matrix  # before the next needs room
     return None
 
@@ -299,7 +326,7 @@ class DualSearch(ABC):
             polish = self.attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
             polished = not polish
             if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
-                polished = work.newton(self.polish_rounds)
+                polished = work.newton(self.polish_rounds, 0.5 * self.goal)
             work.push()
             del work  # and its matrix, before the next needs room
             self.record()
@@ -409,7 +436,7 @@ class DualSearch(ABC):
             if spent >= patience:  # spend about as long on Newton steps as on other steps
                 rounds = int(spent * work.step_seconds / work.newton_seconds)
                 spent = 0
-                if not work.newton(min(max(rounds, 2), 30)):
+                if not work.newton(min(max(rounds, 2), work.most_rounds), tol):
                     patience = int(min(2 * patience, self.most_patience))
                 if work.rounding > self.tol:  # steps have added up more of it: start from a new v
                     return False

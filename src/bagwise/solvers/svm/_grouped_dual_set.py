@@ -9,11 +9,11 @@ from scipy.linalg import lapack
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise.solvers._checks import not_finite
-from bagwise.solvers.svm._dual_search import DualWork, factorised
+from bagwise.solvers.svm._dual_search import FactorisedWork, factorised
 from bagwise.solvers.svm._grouped_dual_state import EPS, NAME, State, subtract
 
 
-class WorkingSet(DualWork):
+class WorkingSet(FactorisedWork):
     """Some rows of the problem with their own Gram matrix; the others stay as they are."""
 
     step_costs, newton_costs = (4e-7, 2.5e-9), (2e-4, 2e-11)

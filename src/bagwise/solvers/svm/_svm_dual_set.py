@@ -1,15 +1,17 @@
 """Pair steps and Newton steps on some rows of the dual of a kernel SVM, with their Gram matrix."""
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
-from bagwise._arrays import Floats, Integers
-from bagwise.solvers.svm._dual_search import DualWork, factorised
+from bagwise._arrays import Integers
+from bagwise.solvers.svm import _dual_search as dual_search
+from bagwise.solvers.svm._dual_search import DualWork
+from bagwise.solvers.svm._svm_dual_active_set import ActiveSet
 from bagwise.solvers.svm._svm_dual_state import State
+
+_FEWEST_CHANGES = 64  # of the free rows that Newton steps may make
 
 
 class WorkingSet(DualWork):
@@ -19,6 +21,7 @@ class WorkingSet(DualWork):
     """
 
     step_costs, newton_costs = (4e-7, 1.2e-9), (1e-4, 1.5e-11)
+    most_rounds = 1000
 
     def __init__(self, state: State, rows: Integers | None, gram: NDArray[Any]) -> None:
         self.state, self.rows, self.gram = state, rows, gram
@@ -59,70 +62,18 @@ class WorkingSet(DualWork):
         if self.rows is not None:
             self.state.move(self.rows, self.beta)
 
-    def moves(self, free: Integers) -> "_SumZero":
-        return _SumZero(self, free)
+    def newton(self, n_rounds: int, tol: float) -> bool:
+        """See `DualWork`: rows that violate their condition by more than ``tol`` are free again."""
+        free = self.free
+        if len(free) > dual_search.LARGEST_FREE:
+            return False
+        if len(free) < 2:
+            return True
+        self.state.is_exact = False
+        changes = max(_FEWEST_CHANGES, int(n_rounds * self.newton_seconds / self._change_seconds))
+        return ActiveSet(self, free).climb(tol, changes)
 
-    def newton_steps(self, moves: "_SumZero") -> bool:
-        """Step until the free rows agree on the intercept, or until one is at a bound."""
-        from bagwise.solvers.operators._gram_kernels import add_rows
-
-        free = moves.free
-        spread = np.ptp(self.v[free])
-        while spread > 0.0:
-            direction = moves.direction(self.v)
-            beta, lower, upper = self.beta[free], self.lower[free], self.upper[free]
-            room = np.where(direction > 0.0, upper - beta, beta - lower)
-            length = np.full(len(free), np.inf)
-            with np.errstate(over="ignore"):  # too far away to matter
-                np.divide(room, np.abs(direction), out=length, where=direction != 0.0)
-            step = min(1.0, float(length.min()))
-            moved = np.clip(beta + step * direction, lower, upper)
-            blocked = length <= step
-            moved[blocked] = np.where(direction > 0.0, upper, lower)[blocked]
-            self.beta[free] = moved
-            add_rows(self.gram, free, beta - moved, self.v)
-            self.v[free] -= self.ridge[free] * (moved - beta)
-            self.mask()
-            if blocked.any():
-                return False
-            spread, before = np.ptp(self.v[free]), spread
-            if spread > 0.5 * before:  # what is left is rounding
-                break
-        return True
-
-
-class _SumZero:
-    """Moves of the free rows whose changes sum to 0."""
-
-    def __init__(self, work: WorkingSet, free: Integers) -> None:
-        self.work, self.free = work, free
-
-    def __len__(self) -> int:
-        return max(0, len(self.free) - 1)
-
-    @cached_property
-    def factor(self) -> Floats | None:
-        """Factorise the Gram matrix of the free rows plus a constant.
-
-        To steps that sum to 0 a constant in all entries makes no difference; it keeps the constant
-        vector out of the null space.
-        """
-        work, free = self.work, self.free
-        scale = max(float(work.kernel_diagonal[free].max()), 1e-200)
-
-        def build() -> Floats:
-            matrix = work.gram[np.ix_(free, free)].astype(np.float64, copy=False)
-            matrix.flat[:: len(free) + 1] = work.diagonal[free]
-            matrix += scale
-            return matrix
-
-        return factorised(build, scale)
-
-    def direction(self, v: Floats) -> Floats:
-        """Return the step that makes all ``v`` equal and sums to 0."""
-        right = np.empty((len(self.free), 2), order="F")
-        right[:, 0] = v[self.free] - v[self.free].mean()
-        right[:, 1] = 1.0
-        solved, _ = lapack.dpotrs(self.factor, right, lower=1, overwrite_b=1)
-        ahead, ones = solved[:, 0], solved[:, 1]
-        return ahead - (ahead.sum() / ones.sum()) * ones  # type: ignore[no-any-return]
+    @property
+    def _change_seconds(self) -> float:
+        """About how long it takes to let a free row come or go."""
+        return 1e-5 + 1.5e-9 * float(len(self.free)) ** 2
