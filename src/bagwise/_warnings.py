@@ -2,9 +2,23 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 #: Packages whose lines are never the user's.
 _PASSED_OVER = frozenset({"bagwise", "sklearn", "joblib"})
+_is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out the library's own warnings, in this thread, of work that repeats earlier work."""
+    token = _is_quiet.set(True)
+    try:
+        yield
+    finally:
+        _is_quiet.reset(token)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -12,6 +26,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
     Where there is none, as in a thread or process of theirs, it is the outermost line.
     """
+    if _is_quiet.get():
+        return
     level, frame = 2, sys._getframe(1)  # the caller, as `warnings.warn` counts from here
     while frame.f_back is not None and _package(frame.f_globals) in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

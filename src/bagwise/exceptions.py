@@ -8,6 +8,7 @@ __all__ = [
     "InvalidBagsError",
     "MemoryLimitError",
     "ModelFileError",
+    "MovedThresholdWarning",
     "PositiveClassWarning",
     "SolverError",
 ]
@@ -47,3 +48,7 @@ class PositiveClassWarning(UserWarning):
 
 class ConstantModelWarning(UserWarning):
     """All bags that a classifier learned from get the same prediction."""
+
+
+class MovedThresholdWarning(ConstantModelWarning):
+    """At its optimum a classifier predicts the same for all bags; its threshold was moved."""

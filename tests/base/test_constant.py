@@ -9,7 +9,11 @@ from bagwise import Bags
 from bagwise.base import Target
 from bagwise.base._constant import in_turn
 from bagwise.embedding import MILES
-from bagwise.exceptions import ConstantModelWarning, PositiveClassWarning
+from bagwise.exceptions import (
+    ConstantModelWarning,
+    MovedThresholdWarning,
+    PositiveClassWarning,
+)
 from bagwise.model_selection import BagGridSearchCV, BagHalvingGridSearchCV
 from bagwise.svm import SIL, MIKernelSVM
 from bagwise.testing import make_toy_bags
@@ -109,14 +113,20 @@ def test_classes_take_turns():
 
 
 @pytest.mark.parametrize("kind", [BagGridSearchCV, BagHalvingGridSearchCV])
-@pytest.mark.parametrize("best", [1e-6, 10.0])
-def test_search_speaks_of_the_best_candidate_only(kind, best):
-    bags, y = make_toy_bags(60)
+@pytest.mark.parametrize(
+    ("best", "expected"),
+    [(1e-10, ConstantModelWarning), (1e-3, MovedThresholdWarning), (10.0, None)],
+)
+def test_search_speaks_of_the_best_candidate_only(kind, best, expected):
+    bags, y = make_toy_bags(80)
+    some = np.flatnonzero((y == 0) | (np.arange(80) % 4 == 1))  # so that one class is more frequent
     names = np.array(["first", f"second, {kind.__name__}, {best}"])
-    search = kind(SIL(), {"C": [1e-7, 2e-7, best]}, cv=3)
+    search = kind(SIL(), {"C": [1e-12, 2e-12, best]}, cv=3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
-        search.fit(Bags.from_list(bags), names[y])
+        search.fit(Bags.from_list([bags[i] for i in some]), names[y[some]])
     said = [warning.category for warning in caught]
-    assert said.count(ConstantModelWarning) == (best < 1)
+    assert [kind for kind in said if issubclass(kind, ConstantModelWarning)] == (
+        [expected] if expected else []
+    )
     assert said.count(PositiveClassWarning) == 1

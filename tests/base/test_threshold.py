@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bagwise.base import best_threshold
+from bagwise.base._threshold import matching_threshold
 
 
 def errors(threshold, scores, sign, weight):
@@ -51,3 +52,27 @@ def test_threshold_beyond_all_scores_needs_no_resolution():
     scores, sign = np.array([0.0, 0.5, 1.0]), np.array([1.0, -1.0, -1.0])
     assert best_threshold(scores, sign, np.ones(3), 5.0) == 2.0
     assert best_threshold(scores, -sign, np.ones(3), 5.0) == -1.0
+
+
+@pytest.mark.parametrize("turn", [1.0, -1.0])
+def test_as_much_weight_above_as_the_positive_bags_have(turn):
+    def threshold(scores, sign, weight=(1.0, 1.0, 1.0, 1.0), resolution=0.0):
+        scores, sign = turn * np.array(scores), turn * np.array(sign)
+        return turn * matching_threshold(scores, sign, np.array(weight), resolution)
+
+    scores = [-10.0, -3.0, -2.0, -1.0]
+    assert threshold(scores, [-1.0, -1.0, 1.0, -1.0]) == -1.5
+    assert threshold(scores, [1.0, -1.0, 1.0, -1.0]) == -2.5
+    assert threshold(scores, [1.0, -1.0, 1.0, 1.0]) == -6.5
+    assert threshold(scores, [-1.0, -1.0, 1.0, -1.0], [1.0, 1.0, 3.0, 1.0]) == -2.5
+    # A weight of 1 above and one of 5 are both off by 2: the one nearer to 0.
+    assert threshold(scores, [-1.0, 1.0, -1.0, -1.0], [1.0, 3.0, 4.0, 1.0]) == -1.5
+    # Equal scores stay together.
+    assert threshold([-3.0, -2.0, -1.0, -1.0], [-1.0, -1.0, 1.0, -1.0]) == -1.5
+    assert threshold(scores, [1.0, -1.0, 1.0, -1.0], resolution=1.0) == -6.5
+
+
+def test_nothing_matches_between_equal_scores():
+    sign = np.array([-1.0, 1.0, 1.0])
+    assert matching_threshold(np.zeros(3), sign, np.ones(3)) is None
+    assert matching_threshold(np.array([0.0, 1e-6, 2e-6]), sign, np.ones(3), 1e-5) is None

@@ -152,8 +152,8 @@ def test_equals_the_svm_of_the_naive_kernel_on_musk1(normalization, load_set):
     bags, y = scaled_bags(load_set("musk1"))
     K = set_kernel(bags, bags, normalization, kernel="rbf", gamma=scale_gamma(bags.instances))
     for C in (0.1, 1.0, 100.0):
-        scores = MIKernelSVM(C, normalization=normalization, tol=1e-9).fit(bags, y)
-        scores = scores.decision_function(bags)
+        model = MIKernelSVM(C, normalization=normalization, tol=1e-9).fit(bags, y)
+        scores = model.decision_function(bags) - model.intercept_shift_
         coef, intercept, _ = solve_dual(K, 2.0 * y - 1.0, C)
         np.testing.assert_allclose(scores, K @ coef + intercept, rtol=0, atol=1e-6)
         libsvm = SVC(C=C, kernel="precomputed", tol=1e-8).fit(K, y).decision_function(K)

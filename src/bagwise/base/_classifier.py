@@ -14,9 +14,10 @@ from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_sample_weight
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
-from bagwise.base._constant import warn_if_constant
+from bagwise.base._constant import move_if_constant
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of
+from bagwise.base._moved_threshold import Task
 from bagwise.base._target import Target, class_weighted, encode_target
 
 
@@ -53,6 +54,16 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     classes_: NDArray[Any]
     multilabel_: bool
+    intercept_: Floats
+    intercept_shift_: Floats
+
+    @property
+    def _threshold_moves(self) -> bool:
+        """Whether ``intercept_`` may be moved where all training bags get one label.
+
+        Only where it is a constant in the scores of bags, and not chosen by its user.
+        """
+        return False
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from labelled bags.
@@ -84,8 +95,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         task = bags, target, class_weighted(self, target, weight), weight
         return task, {"classes_": target.classes, "multilabel_": target.is_multilabel}
 
-    def _review(self, bags: Bags, target: Target, *weights: Any) -> None:
-        warn_if_constant(self, bags, target)
+    def _review(self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats) -> None:
+        move_if_constant(self, Task(bags, target, cost_weight, bag_weight))
 
     @abstractmethod
     def _learn(

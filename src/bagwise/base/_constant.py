@@ -1,11 +1,12 @@
 """Models that say the same of every bag."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bagwise._arrays import Integers
+from bagwise._arrays import Floats, Integers
 from bagwise._warnings import warn
+from bagwise.base._moved_threshold import Task, move_threshold
 from bagwise.base._target import Target
 from bagwise.exceptions import ConstantModelWarning
 
@@ -22,34 +23,56 @@ _ADVICE = {
 }
 
 
-def warn_if_constant(classifier: "BagClassifier", bags: "Bags", target: Target) -> None:
-    """Warn that all training bags get the same prediction, though they have different labels.
+def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
+    """Move the threshold of a model that predicts one class for all training bags, or warn.
 
-    Bags are predicted in groups, each twice as large as the one before, until two predictions
-    differ. Classes take turns, so that a few bags are enough unless the model is constant.
+    Only with two classes; see `move_threshold`.
 
     Parameters
     ----------
     classifier : BagClassifier
         Fitted.
-    bags : Bags
+    task : Task
         What it was fitted to.
-    target : Target
-        Their labels.
     """
+    bags, target = task.bags, task.target
+    if classifier._threshold_moves:
+        classifier.intercept_shift_ = np.zeros(target.n_outputs)
     if (target.signs == target.signs[0]).all():
         return
-    order, start, size, first = in_turn(target), 0, _FIRST, None
+    order = in_turn(target)
+    scores = _scores_if_constant(classifier, bags, order)
+    if scores is None:
+        return
+    is_movable = classifier._threshold_moves and target.codes is not None and target.n_outputs == 1
+    in_place = target.side * scores[np.argsort(order), 0]
+    if not (is_movable and move_threshold(classifier, task, in_place)):
+        _warn_constant(classifier, classifier._labels_of(scores[:1])[0])
+
+
+def _scores_if_constant(
+    classifier: "BagClassifier", bags: "Bags", order: Integers
+) -> Floats | None:
+    """Return the scores of bags in this order if all have the same prediction.
+
+    Bags are predicted in groups, each twice as large as the one before, until two predictions
+    differ. Classes take turns, so that a few bags are enough unless the model is constant.
+    """
+    groups: list[Floats] = []
+    start, size = 0, _FIRST
     while start < len(order):
-        group = order[start : start + size]
-        labels = classifier._labels_of(classifier._bag_scores(bags[group]))
-        first = labels[0] if first is None else first
-        if (labels != first).any():
-            return
+        groups.append(classifier._bag_scores(bags[order[start : start + size]]))
+        labels = classifier._labels_of(np.concatenate([groups[0][:1], groups[-1]]))
+        if (labels != labels[0]).any():
+            return None
         start, size = start + size, 2 * size
+    return np.concatenate(groups)
+
+
+def _warn_constant(classifier: "BagClassifier", label: Any) -> None:
     known = classifier.get_params(deep=False)
     advice = [text for name, text in _ADVICE.items() if name in known]
-    answer = "the same labels" if target.is_multilabel else f"{np.asarray(first).item()!r}"
+    answer = "the same labels" if classifier.multilabel_ else f"{label.item()!r}"
     msg = (
         f"{type(classifier).__name__} predicts {answer} for every bag that it learned from. "
         f"Scale the features, or try {', '.join([*advice, 'another method'])}."

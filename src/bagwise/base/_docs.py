@@ -289,6 +289,13 @@ _ATTRIBUTES = {
         "ndarray of shape (n_outputs,)",
         "Constant of the decision function of instances.",
     ),
+    "intercept_shift_": (
+        "ndarray of shape (n_outputs,)",
+        """What ``intercept_`` was moved by, if the optimum gives all training bags one of two
+        labels: then the positive one is predicted as often as there is that label, among bags that
+        were left out of the fit in three folds. Else 0. ``result_`` is about the optimum, whose
+        constant is ``intercept_ - intercept_shift_``.""",
+    ),
     "result_": (
         "Certificate",
         "Objective, duality gap, how the solver ended, and the seconds of the whole fit.",

@@ -54,17 +54,17 @@ class BagEstimator(BaseEstimator):
             with shown(type(self).__name__, getattr(self, "verbose", 0)):
                 learned = {**known, **self._learn(*task)}
             remember_bags(self, bags)
-            ended = learned.get("result_", Certificate.nothing())
-            learned["result_"] = replace(ended, solve_time=perf_counter() - started)
+            ended = learned.setdefault("result_", Certificate.nothing())
             for name, value in learned.items():
                 setattr(self, name, value)
             # Inside the block: where warnings are errors, these are failed fits like any other.
-            warn_unless_converged(self, learned["result_"], self._convergence_advice)
+            warn_unless_converged(self, ended, self._convergence_advice)
             self._review(*task)
+            self.result_ = replace(ended, solve_time=perf_counter() - started)
         return self
 
     def _review(self, *task: Any) -> None:
-        """Warn if what was learned is of no use; takes what `_learn` does."""
+        """Mend what was learned if it is of no use, or warn; takes what `_learn` does."""
 
     @abstractmethod
     def _encode(

@@ -54,6 +54,11 @@ class Target:
         codes = None if self.codes is None else np.repeat(self.codes, sizes)
         return replace(self, signs=np.repeat(self.signs, sizes, axis=0), codes=codes)
 
+    def take(self, bags: Integers) -> "Target":
+        """Return the target of some of the bags."""
+        codes = None if self.codes is None else self.codes[bags]
+        return replace(self, signs=self.signs[bags], codes=codes)
+
     def turned(self) -> "Target":
         """Return the target in which the other one of two classes is positive."""
         return replace(self, signs=-self.signs, side=-self.side)

@@ -1,4 +1,4 @@
-"""The score above which bags are best called positive."""
+"""The score above which bags are called positive."""
 
 import numpy as np
 
@@ -24,3 +24,24 @@ def best_threshold(scores: Floats, sign: Floats, weight: Floats, resolution: flo
     good = wrong <= wrong.min() + 1e-6 * weight.sum()
     k = int(np.where(good, room, 0.0).argmax())
     return float(0.5 * (level[k] + level[k + 1]))
+
+
+def matching_threshold(
+    scores: Floats, sign: Floats, weight: Floats, resolution: float = 0.0
+) -> float | None:
+    """Return the threshold above which there is as much weight as the positive bags have.
+
+    It lies in the middle between two scores. Of several that come as close to a millionth of all
+    weight it is the one nearest to 0. Scores that differ by at most ``resolution`` are taken for
+    equal; None if all are.
+    """
+    order = np.argsort(scores, kind="stable")
+    level, heavy = scores[order], weight[order]
+    apart = np.diff(level) > resolution
+    if not apart.any():
+        return None
+    middle = 0.5 * (level[:-1] + level[1:])[apart]
+    above = weight.sum() - np.cumsum(heavy)[:-1][apart]
+    off = np.abs(above - weight[sign > 0].sum())
+    good = off <= off.min() + 1e-6 * weight.sum()
+    return float(middle[np.where(good, np.abs(middle), np.inf).argmin()])

@@ -90,7 +90,7 @@ class MILES(BagClassifier):
         Which training instances they are; those in bags of weight 0 are not counted.
     coef_ : ndarray of shape (n_outputs, n_prototypes)
         Their weights.
-    |intercept_|
+    |intercept_, intercept_shift_|
     gamma_ : float
         The value of ``gamma`` in use.
     |n_features_in_, feature_names_in_, result_|
@@ -233,6 +233,10 @@ class MILES(BagClassifier):
     def _shared_bytes(self, bags: Bags) -> int:
         """See `SharingEstimator`: the distances of bags to instances."""
         return int(bags.dtype.itemsize * len(bags) * bags.n_instances)
+
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         share = shared_by(bags)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bagwise.persistence._entry import Entry, entry
-from bagwise.persistence._fitted import BAG_INPUT, CLASSES, check_classes
+from bagwise.persistence._fitted import BAG_INPUT, CLASSES, INTERCEPT, check_classes
 from bagwise.persistence._metric import Metric
 from bagwise.persistence._params import Nothing
 from bagwise.persistence._schema import Array, Field, Number, Optional, Scope
@@ -17,7 +17,7 @@ _MILES: dict[str, Field] = {
     "prototypes_": Matrix("n_prototypes", "n_features"),
     "support_": Array(kinds="i", shape=("n_prototypes",), itemsizes=(8,), ge=0),
     "coef_": Array(shape=("n_outputs", "n_prototypes"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    **INTERCEPT,
     "gamma_": Number(gt=0),
     "result_": CertificateField(),
 }

@@ -15,6 +15,12 @@ BAG_INPUT: dict[str, Field] = {
 }
 CLASSES: dict[str, Field] = {"classes_": Labels("n_classes"), "multilabel_": Flag()}
 
+#: The constant of a decision function; files of earlier releases do not say whether it was moved.
+INTERCEPT: dict[str, Field] = {
+    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    "intercept_shift_": Optional(Array(shape=("n_outputs",), itemsizes=(8,))),
+}
+
 
 def check_classes(state: Mapping[str, Any], at: Scope) -> None:
     """Check that there are as many outputs as the classes need."""

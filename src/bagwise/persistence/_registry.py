@@ -17,6 +17,7 @@ from bagwise.persistence._entry import Entry, entry
 from bagwise.persistence._fitted import (
     BAG_INPUT,
     CLASSES,
+    INTERCEPT,
     POSITIVE,
     check_classes,
     check_positive,
@@ -55,7 +56,7 @@ def _kernel_machine(support_size: str = "n_support") -> dict[str, Field]:
         **CLASSES,
         **_EXPANSION,
         "support_": Optional(Array(kinds="i", shape=(support_size,), itemsizes=(8,), ge=0)),
-        "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+        **INTERCEPT,
         "result_": CertificateField(),
     }
 
@@ -376,7 +377,7 @@ _EXPANSION_MACHINE: dict[str, Field] = {
     **CLASSES,
     "expansion_vectors_": Array(shape=("n_vectors", "n_features")),
     "coef_": Array(shape=("n_outputs", "n_vectors"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    **INTERCEPT,
     "gamma_": Optional(Number(gt=0)),
     "result_": CertificateField(),
 }

@@ -101,7 +101,7 @@ class MIGraphSVM(BagKernelMachine):
         With ``graph="edges"``, the edges of these bags.
     edge_coef_ : ndarray of shape (n_outputs, n_support_edges)
         Their coefficients in the decision function.
-    |coef_, fourier_weights_, fourier_offset_, intercept_, gamma_, n_features_in_|
+    |coef_, fourier_weights_, fourier_offset_, intercept_, intercept_shift_, gamma_, n_features_in_|
     |feature_names_in_, result_, n_iter_|
 
     See Also

@@ -50,7 +50,7 @@ class MIKernelSVM(BagKernelMachine):
     Attributes
     ----------
     |classes_, multilabel_, support_: bags, support_vectors_: bags, dual_coef_: bags|
-    |coef_, fourier_weights_, fourier_offset_, intercept_, gamma_, n_features_in_|
+    |coef_, fourier_weights_, fourier_offset_, intercept_, intercept_shift_, gamma_, n_features_in_|
     |feature_names_in_, result_, n_iter_|
 
     See Also

@@ -91,7 +91,8 @@ class MICA(MaxRuleMachine):
         Their weights :math:`u`.
     coef_ : ndarray of shape (n_outputs, n_features)
         Weights of the features, with the linear kernel.
-    |gamma_, intercept_, n_features_in_, feature_names_in_, result_: rounds, n_iter_: rounds|
+    |gamma_, intercept_|
+    |intercept_shift_, n_features_in_, feature_names_in_, result_: rounds, n_iter_: rounds|
 
     See Also
     --------

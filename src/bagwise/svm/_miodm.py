@@ -125,6 +125,8 @@ class MIODM(ODMMachine):
     |coef_, fourier_weights_, fourier_offset_, gamma_|
     intercept_ : ndarray of shape (n_outputs,)
         What ``bias`` and ``threshold`` come to: the constant of the decision function.
+    |intercept_shift_|
+        Not with ``threshold="zero"``.
     |n_features_in_, feature_names_in_|
     result_ : Certificate
         The objective, :math:`H` or that of the relaxation, its values over the rounds, how they
@@ -271,6 +273,10 @@ class MIODM(ODMMachine):
         solutions = self._solve_outputs(representation.trainer, target, solve)
         fitted = self._fitted(representation, solutions)
         return {**fitted, "gap_estimate_": float(gaps.sum())}
+
+    @property
+    def _threshold_moves(self) -> bool:
+        return bool(self.threshold != "zero")
 
     def _refuse_unfit(self, bags: Bags) -> None:
         if self.solver == "local" and self._is_linear():

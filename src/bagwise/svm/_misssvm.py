@@ -65,7 +65,8 @@ class MissSVM(MaxRuleMachine):
     Attributes
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
-    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances|
+    |intercept_shift_, n_features_in_|
     |feature_names_in_, result_: rounds, n_iter_: rounds|
 
     See Also

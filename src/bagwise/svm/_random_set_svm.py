@@ -44,7 +44,8 @@ class RandomSetSVM(MultiStartMachine):
 
     Attributes
     ----------
-    |classes_, multilabel_, expansion_vectors_, coef_: vectors, intercept_, gamma_, n_features_in_|
+    |classes_, multilabel_, expansion_vectors_, coef_: vectors, intercept_|
+    |intercept_shift_, gamma_, n_features_in_|
     |feature_names_in_|
     result_ : Certificate
         Objective (the sum over outputs); the residual is the largest relative gain that a last

@@ -73,7 +73,7 @@ class ReducedSetSVM(ExpansionMachine):
     |classes_, multilabel_|
     expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
         The vectors :math:`z_k`, in double precision; fewer than ``n_vectors`` if fewer do.
-    |coef_: vectors, intercept_|
+    |coef_: vectors, intercept_, intercept_shift_|
     approximation_error_ : ndarray of shape (n_outputs,)
         Squared distance from the machine's weights in units of their squared norm, for each
         output, before anything is refitted.

@@ -86,7 +86,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
     Attributes
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
-    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_, n_features_in_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_, intercept_shift_, n_features_in_|
     |feature_names_in_|
     result_ : Certificate
         Objective above, a lower bound of its minimum, its values over the rounds, and how they

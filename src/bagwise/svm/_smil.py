@@ -46,7 +46,8 @@ class SMIL(AsymmetricClassifier, KernelMachine):
     Attributes
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_|
-    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances, n_features_in_|
+    |coef_, fourier_weights_, fourier_offset_, gamma_, intercept_: instances|
+    |intercept_shift_, n_features_in_|
     |feature_names_in_, result_, n_iter_|
 
     See Also

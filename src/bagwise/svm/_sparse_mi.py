@@ -63,7 +63,8 @@ class SparseMI(MultiStartMachine):
 
     Attributes
     ----------
-    |classes_, multilabel_, expansion_vectors_, coef_: vectors, intercept_, gamma_, n_features_in_|
+    |classes_, multilabel_, expansion_vectors_, coef_: vectors, intercept_|
+    |intercept_shift_, gamma_, n_features_in_|
     |feature_names_in_|
     result_ : Certificate
         Objective (the sum over outputs), its history, which never rises, and the residual: the

@@ -99,7 +99,8 @@ class StatisticKernelSVM(StatisticMachine):
     Attributes
     ----------
     |classes_, multilabel_, support_: statistics, support_vectors_: statistics, dual_coef_|
-    |coef_: statistics, fourier_weights_: statistics, fourier_offset_, intercept_, gamma_|
+    |coef_: statistics, fourier_weights_: statistics, fourier_offset_, intercept_|
+    |intercept_shift_, gamma_|
     |n_features_in_, feature_names_in_, result_, n_iter_|
 
     See Also
@@ -203,7 +204,8 @@ class MinimaxKernelSVM(StatisticMachine):
     Attributes
     ----------
     |classes_, multilabel_, support_: statistics, support_vectors_: statistics, dual_coef_|
-    |coef_: statistics, fourier_weights_: statistics, fourier_offset_, intercept_, gamma_|
+    |coef_: statistics, fourier_weights_: statistics, fourier_offset_, intercept_|
+    |intercept_shift_, gamma_|
     |n_features_in_, feature_names_in_, result_, n_iter_|
 
     See Also

@@ -180,6 +180,10 @@ class STMIL(AsymmetricClassifier, KernelMachine):
             "threshold_": target.side * np.array(threshold),
         }
 
+    @property
+    def _threshold_moves(self) -> bool:
+        return False  # it is learned in any case
+
     def _bag_outputs(self, bags: Bags) -> Floats:
         scores = self._side * self._instance_outputs(bags)
         return self._side * mean_rule(scores, bags.offsets) - self.threshold_

@@ -32,6 +32,10 @@ class ExpansionMachine(KernelParameters, BagClassifier):
         "n_jobs": [Integral, None],
     }
 
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
+
     def _instance_outputs(self, bags: Bags) -> Floats:
         kernel = self._fitted_kernel()
         scores = kernel.expand(bags.instances, self.expansion_vectors_, self.coef_)

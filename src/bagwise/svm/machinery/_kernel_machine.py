@@ -250,6 +250,10 @@ class KernelMachine(KernelParameters, BagClassifier):
 
     # -------------------------------------------------------------------------------- scoring
 
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
+
     def _expand(self, bags: Bags) -> Floats:
         """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
         share = self._share(bags)

@@ -299,6 +299,10 @@ class KeyInstanceMachine(MaxRuleMachine):
     # -------------------------------------------------------------------------------- asking
 
     @property
+    def _threshold_moves(self) -> bool:
+        return False  # it is learned already, or 0 by the user's choice
+
+    @property
     def gap_estimate_(self) -> float:
         """How far the objective is from the optimum, as far as the search for assignments saw."""
         certificate: Certificate = self.result_

@@ -1,0 +1,120 @@
+"""Where to call bags positive if the optimum of a method calls none so, or all.
+
+A machine with few positive bags may have an optimum with one label for all of them, while its
+scores still rank bags. On the bags that it learned from these scores say little about others: of
+bags that no machine has seen, a threshold which is right for most training bags calls far too many
+positive. So the threshold comes from machines that each learned from two thirds of the bags, and
+the scores they give to the last third.
+"""
+
+from copy import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bagwise._arrays import Floats, Integers
+from bagwise._warnings import quiet, warn
+from bagwise.bags import Bags, bag_digests
+from bagwise.base._target import Target
+from bagwise.base._threshold import matching_threshold
+from bagwise.exceptions import MovedThresholdWarning
+
+if TYPE_CHECKING:
+    from bagwise.base._classifier import BagClassifier
+
+_N_FOLDS = 3
+_RESOLUTION = 1e-5  # scores that differ by less are equal to a threshold
+
+
+class Task(NamedTuple):
+    """What a classifier learns from: the arguments of ``_learn``."""
+
+    bags: Bags
+    target: Target
+    cost_weight: Floats
+    bag_weight: Floats
+
+    def take(self, bags: Integers) -> "Task":
+        """Return the same of some of the bags."""
+        return Task(
+            self.bags[bags], self.target.take(bags), self.cost_weight[bags], self.bag_weight[bags]
+        )
+
+
+def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> bool:
+    """Move ``intercept_`` to where as many unseen bags are called positive as are positive.
+
+    It stays if that does not tell training bags apart, or unseen ones no better than chance.
+
+    Parameters
+    ----------
+    classifier : BagClassifier
+        Fitted, with two classes.
+    task : Task
+        What it was fitted to.
+    scores : ndarray of shape (n_bags,)
+        Scores of these bags for the positive class.
+
+    Returns
+    -------
+    bool
+        Whether it was moved; a warning says so.
+    """
+    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
+    fold = folds(task)
+    if fold is None or np.ptp(scores) <= _RESOLUTION:
+        return False
+    unseen = side * _unseen_scores(classifier, task, fold)
+    level = matching_threshold(unseen, sign, weight, _RESOLUTION)
+    if level is None or (scores > level).all() or (scores <= level).all():
+        return False
+    found, mistaken = (
+        float(np.average(unseen[mine] > level, weights=weight[mine]))
+        for mine in (sign > 0, sign < 0)
+    )
+    if found <= mistaken:
+        return False
+    shift, (label,) = -side * level, classifier._labels_of(side * scores[:1, None])
+    classifier.intercept_shift_ += shift
+    classifier.intercept_ = classifier.intercept_ + shift
+    positive = classifier.classes_[int(side > 0)]
+    msg = (
+        f"{type(classifier).__name__} predicts {label.item()!r} at its optimum for every bag that "
+        f"it learned from. The intercept was moved by {shift:.3g}, so that it predicts "
+        f"{positive.item()!r} as often as there is that label: for {found:.0%} of the bags that "
+        f"have it and {mistaken:.0%} of the others, where bags are left out of the fit."
+    )
+    warn(msg, MovedThresholdWarning)
+    return True
+
+
+def folds(task: Task) -> Integers | None:
+    """Return a fold for each bag, in each class as many of all; None if a class is one bag.
+
+    They do not depend on the order of bags, nor on that of instances, and equal bags of one class
+    are in the same fold.
+    """
+    fold = np.zeros(len(task.bags), np.intp)
+    digests, sign = bag_digests(task.bags), task.target.signs[:, 0]
+    for side in (-1.0, 1.0):
+        mine = (sign == side) & (task.cost_weight[:, 0] > 0)
+        known, place = np.unique(digests[mine], return_inverse=True)
+        if len(known) < 2:
+            return None
+        fold[mine] = place % _N_FOLDS
+    return fold
+
+
+def _unseen_scores(classifier: "BagClassifier", task: Task, fold: Integers) -> Floats:
+    """Return the score of each bag by a machine that learned from the other folds."""
+    scores = np.empty(len(fold))
+    for k in np.unique(fold):
+        machine, left_out = copy(classifier), np.flatnonzero(fold == k)
+        if hasattr(machine, "gamma_"):
+            machine.gamma = machine.gamma_  # the same kernel in all of them
+        with quiet():
+            learned = machine._learn(*task.take(np.flatnonzero(fold != k)))
+        for name, value in learned.items():
+            setattr(machine, name, value)
+        scores[left_out] = machine._bag_scores(task.bags[left_out])[:, 0]
+    return scores

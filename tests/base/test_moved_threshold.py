@@ -1,0 +1,209 @@
+"""Optima that call all bags the same: the threshold moves, and with it all that follows from it."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
+
+import bagwise
+from bagwise import all_estimators
+from bagwise.bags import Bags
+from bagwise.base import BagClassifier, Target
+from bagwise.base._moved_threshold import Task, folds
+from bagwise.exceptions import ConstantModelWarning, MovedThresholdWarning
+from bagwise.svm import MIODM, PCSVM, SBMIL, SIL, SMIL, MIKernelSVM, StatisticKernelSVM, miSVM
+from bagwise.testing import make_toy_bags
+
+METHODS = [
+    SIL(C=0.1),
+    miSVM(C=0.1),
+    SBMIL(C=0.1),
+    PCSVM(C=0.1),
+    SMIL(C=0.01),
+    MIKernelSVM(C=0.01),
+    StatisticKernelSVM(C=0.01),
+]
+
+
+def rare_bags(n_bags=100, n_positive=5, shift=2.0, seed=0):
+    """Return bags of which 5 % have two instances that lie a little apart from the others."""
+    rng = np.random.default_rng(seed)
+    bags = rng.normal(size=(n_bags, 6, 3))
+    y = (np.arange(n_bags) < n_positive).astype(int)
+    bags[y == 1, :2] += shift
+    order = rng.permutation(n_bags)
+    return bags[order], y[order]
+
+
+def moved(model, bags, y, **weights):
+    with pytest.warns(MovedThresholdWarning):
+        return clone(model).fit(bags, y, **weights)
+
+
+@pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
+def test_rare_positive_bags_are_told_apart(model):
+    bags, y = rare_bags()
+    model = moved(model, bags, y)
+    scores = model.decision_function(bags)
+    assert (scores <= model.intercept_shift_[0]).all()  # at the optimum all are negative
+    assert set(model.predict(bags)) == {0, 1}
+    new, truth = rare_bags(400, 20, seed=1)
+    assert balanced_accuracy_score(truth, model.predict(new)) > 0.7
+    if model.__bagwise_tags__().max_rule:
+        inside = model.instance_decision_function(bags).reshape(len(bags), -1)
+        np.testing.assert_allclose(inside.max(axis=1), scores, rtol=1e-12)
+
+
+def task_of(bags, y):
+    sign = np.where(y == 1, 1.0, -1.0)[:, None]
+    target = Target(np.arange(2), sign, y)
+    return Task(Bags.from_list(bags), target, np.ones(sign.shape), np.ones(len(y)))
+
+
+def unseen_scores(model, bags, y):
+    """Return the score of each bag by a model that was fitted without its fold."""
+    fold, scores = folds(task_of(bags, y)), np.empty(len(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantModelWarning)
+        for k in range(3):
+            part = clone(model).fit(bags[fold != k], y[fold != k])
+            scores[fold == k] = part.decision_function(bags[fold == k]) - part.intercept_shift_
+    return scores
+
+
+def test_as_many_unseen_bags_are_called_positive_as_there_are():
+    bags, y = rare_bags()
+    with pytest.warns(MovedThresholdWarning) as caught:
+        model = SIL(C=0.1).fit(bags, y)
+    scores = unseen_scores(SIL(C=0.1, gamma=model.gamma_), bags, y)
+    low, high = np.sort(scores)[[-6, -5]]
+    assert model.intercept_shift_[0] == pytest.approx(-0.5 * (low + high), abs=1e-5)
+    found, mistaken = ((scores >= high)[y == label].mean() for label in (1, 0))
+    (warning,) = caught
+    assert str(warning.message) == (
+        "SIL predicts 0 at its optimum for every bag that it learned from. The intercept was moved "
+        f"by {model.intercept_shift_[0]:.3g}, so that it predicts 1 as often as there is that "
+        f"label: for {found:.0%} of the bags that have it and {mistaken:.0%} of the others, where "
+        "bags are left out of the fit."
+    )
+    assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_it_stays_where_unseen_bags_are_told_apart_no_better_than_by_chance(first):
+    bags, _ = rare_bags(shift=0.0)
+    y = (np.arange(100) % 20 == first).astype(int)
+    model = MIKernelSVM(C=0.01, gamma=0.3)
+    scores = unseen_scores(model, bags, y)
+    is_found = y[np.argsort(scores)[-5:]].any()  # one of five is more than five of a hundred
+    with pytest.warns(ConstantModelWarning) as caught:
+        model.fit(bags, y)
+    assert caught[0].category is (MovedThresholdWarning if is_found else ConstantModelWarning)
+    assert (model.intercept_shift_[0] > 0) == is_found
+
+
+def test_folds_know_bags_by_their_instances():
+    bags, y = rare_bags(20, 6)
+    y[:2], bags[1] = 0, bags[0, ::-1]  # the same bag twice
+    sign = np.where(y == 1, 1.0, -1.0)[:, None]
+    task = Task(
+        Bags.from_list(bags), Target(np.arange(2), sign, y), np.ones(sign.shape), np.ones(20)
+    )
+    fold = folds(task)
+    assert fold[0] == fold[1]
+    assert all(np.ptp(np.bincount(fold[y == label])) <= 2 for label in (0, 1))
+    order = np.random.default_rng(0).permutation(20)
+    assert (folds(task.take(order)) == fold[order]).all()
+    alone = np.flatnonzero((y == 0) | (np.cumsum(y) == 1))
+    assert folds(task.take(alone)) is None  # one positive bag: none is left without it
+
+
+def test_result_is_about_the_optimum():
+    bags, y = rare_bags(n_positive=30)
+    model = moved(SIL(C=1e-3, kernel="linear"), bags, y)
+    sign = np.repeat(np.where(y == 1, 1.0, -1.0), bags.shape[1])
+    scores = model.instance_decision_function(bags) - model.intercept_shift_
+    hinge = np.maximum(0.0, 1.0 - sign * scores).sum()
+    objective = 0.5 * (model.coef_**2).sum() + 1e-3 * hinge
+    assert model.result_.objective == pytest.approx(objective)
+
+
+def test_nothing_moves_where_two_labels_are_predicted():
+    bags, y = make_toy_bags(24)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SIL().fit(bags, y)
+    assert model.intercept_shift_.tolist() == [0.0]
+    with pytest.warns(ConstantModelWarning, match="predicts 'c' for every bag"):
+        model = SIL().fit(np.zeros((6, 2)), list("abcccc"))
+    assert model.intercept_shift_.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_the_user_chose_stays():
+    bags, y = rare_bags(60, 3)
+    with pytest.warns(ConstantModelWarning, match="predicts 0 for every bag that it learned from."):
+        model = MIODM(C=0.01, threshold="zero").fit(bags, y)
+    assert not hasattr(model, "intercept_shift_")
+    assert moved(MIODM(C=0.01), bags, y).intercept_shift_[0] > 0
+
+
+@pytest.mark.parametrize("model", [SIL(C=0.1), MIKernelSVM(C=0.01)], ids=["max", "mean"])
+def test_order_and_copies_of_bags_do_not_matter(model):
+    bags, y = rare_bags()
+    expected = moved(model, bags, y).intercept_shift_
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(bags))
+    assert moved(model, bags[order], y[order]).intercept_shift_ == pytest.approx(expected, rel=1e-3)
+    weight = rng.integers(0, 3, len(bags))
+    weight[y == 1] = 1
+    copies = np.repeat(order, weight[order])
+    weighted = moved(model, bags, y, sample_weight=weight).intercept_shift_
+    repeated = moved(model, bags[copies], y[copies]).intercept_shift_
+    assert weighted == pytest.approx(repeated, rel=1e-3)
+
+
+def test_names_of_classes_do_not_matter():
+    bags, y = rare_bags()
+    plain = moved(SIL(C=0.1), bags, y)
+    model = moved(SIL(C=0.1, pos_label="cancer"), bags, np.array(["normal", "cancer"])[y])
+    assert model.intercept_shift_ == -plain.intercept_shift_
+    assert (model.decision_function(bags) == -plain.decision_function(bags)).all()
+    # A method that treats both classes alike turns all signs if the labels are swapped.
+    plain, swapped = (moved(MIKernelSVM(C=0.01), bags, labels) for labels in (y, 1 - y))
+    np.testing.assert_allclose(swapped.intercept_shift_, -plain.intercept_shift_, rtol=1e-6)
+
+
+def test_weights_of_classes_count():
+    bags, y = rare_bags(n_positive=30)
+    shares = [
+        moved(MIKernelSVM(C=0.01, class_weight={0: 1.0, 1: weight}), bags, y).predict(bags).mean()
+        for weight in (0.5, 1.0, 2.0)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[2]
+
+
+def test_saved_models_keep_it(tmp_path):
+    bags, y = rare_bags()
+    model = moved(SIL(C=0.1), bags, y)
+    bagwise.save(model, tmp_path / "model.bagwise")
+    again = bagwise.load(tmp_path / "model.bagwise")
+    assert again.intercept_shift_ == model.intercept_shift_
+    assert (again.decision_function(bags) == model.decision_function(bags)).all()
+
+
+MOVABLE = [
+    cls for _, cls in all_estimators() if issubclass(cls, BagClassifier) and cls()._threshold_moves
+]
+
+
+@pytest.mark.parametrize("cls", MOVABLE)
+def test_intercepts_that_may_move_are_constants_of_bag_scores(cls):
+    bags = Bags.from_list(make_toy_bags(8)[0])
+    y = np.arange(8) % 2
+    model = cls().fit(bags, y)
+    before = model.decision_function(bags)
+    model.intercept_ = model.intercept_ + 0.25
+    np.testing.assert_allclose(model.decision_function(bags), before + 0.25, atol=1e-12)
