@@ -1,6 +1,7 @@
 """Labels of any type, as the signs that binary problems are made of."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import check_target
 from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of, listed_labels
 
@@ -25,8 +26,8 @@ class Target:
     ----------
     classes : ndarray
         The labels, sorted; for label lists in an indicator matrix the numbers of the columns.
-    signs : ndarray of shape (n_bags, n_outputs)
-        +1.0 or -1.0.
+    positive : ndarray of bool of shape (n_bags, n_outputs)
+        Which bags are positive in which problem.
     codes : ndarray of shape (n_bags,) or None
         Position of each bag's label among the classes; None for label lists.
     side : float
@@ -35,9 +36,14 @@ class Target:
     """
 
     classes: NDArray[Any]
-    signs: Floats
+    positive: Booleans
     codes: NDArray[np.intp] | None
     side: float = 1.0
+
+    @cached_property
+    def signs(self) -> Floats:
+        """+1.0 or -1.0, of the shape of ``positive``; made when they are needed first."""
+        return np.where(self.positive, 1.0, -1.0)
 
     @property
     def is_multilabel(self) -> bool:
@@ -47,12 +53,12 @@ class Target:
     @property
     def n_outputs(self) -> int:
         """Number of binary problems."""
-        return int(self.signs.shape[1])
+        return int(self.positive.shape[1])
 
     def repeat(self, sizes: Integers) -> "Target":
         """Return the target of instances that inherit the labels of bags of these sizes."""
         codes = None if self.codes is None else np.repeat(self.codes, sizes)
-        return replace(self, signs=np.repeat(self.signs, sizes, axis=0), codes=codes)
+        return replace(self, positive=np.repeat(self.positive, sizes, axis=0), codes=codes)
 
     def take(self, bags: Integers) -> "Target":
         """Return the target of some of the bags."""
@@ -61,7 +67,7 @@ class Target:
 
     def turned(self) -> "Target":
         """Return the target in which the other one of two classes is positive."""
-        return replace(self, signs=-self.signs, side=-self.side)
+        return replace(self, positive=~self.positive, side=-self.side)
 
 
 def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
@@ -81,14 +87,14 @@ def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
     y = y[sample_weight > 0]
     if is_multilabel:
         indicator = np.asarray(y.todense() if hasattr(y, "todense") else y)
-        return Target(np.arange(indicator.shape[1]), np.where(indicator > 0, 1.0, -1.0), None)
+        return Target(np.arange(indicator.shape[1]), indicator > 0, None)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         only = f": {classes.tolist()[0]!r}" if len(classes) else ""
         msg = f"{name} needs bags of at least two classes. Got {len(classes)} class{only}."
         raise ValueError(msg)
     positive = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
-    return Target(classes, np.where(positive, 1.0, -1.0), codes)
+    return Target(classes, positive, codes)
 
 
 def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Target:
@@ -96,7 +102,7 @@ def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Ta
     check_consistent_length(sample_weight, rows)
     rows = [row for row, weight in zip(rows, sample_weight, strict=True) if weight > 0]
     classes = listed_labels(rows, name)
-    return Target(classes, np.where(indicator_of(rows, classes)[:, :-1], 1.0, -1.0), None)
+    return Target(classes, indicator_of(rows, classes)[:, :-1], None)
 
 
 def _kind(y: Any) -> str:
@@ -115,7 +121,7 @@ def class_weighted(estimator: Any, target: Target, sample_weight: Floats) -> Flo
     ``"balanced"`` gives all classes the same total; with label lists, the two sides of each label.
     """
     class_weight = getattr(estimator, "class_weight", None)
-    shape = target.signs.shape
+    shape = target.positive.shape
     if class_weight is None:
         return np.broadcast_to(sample_weight[:, None], shape)
     if target.codes is not None:

@@ -52,7 +52,7 @@ def distinct(bags: Bags, target: Target, weight: Floats) -> ListedBags:
 def listed(target: Target) -> Booleans:
     """Tell which labels are on the list of a bag; of classes, its own."""
     if target.codes is None:
-        return np.asarray(target.signs > 0)
+        return target.positive
     return np.asarray(target.codes[:, None] == np.arange(len(target.classes)))
 
 

@@ -66,9 +66,9 @@ def learn_cluster_metric(
         gram = basis.gram - basis.project_gram(passes.gram(without))
     else:
         gram = basis.project_gram(passes.gram(~without))
-    right = basis.project(sums) * np.sqrt(mass.sum() / mass)[:, None]
-    inner = solve_normal(gram, right.T, basis.shift, basis.factor.dtype).T
-    centroids = sums / mass[:, None]
-    mapped = basis.project(centroids) @ inner.T
-    components, mapped = basis.lift(inner), np.ascontiguousarray(mapped)
-    return ClusterMetric(components, centroids, mapped, used, float(mass.sum()))
+    total = float(mass.sum())
+    right = basis.project(sums) * np.sqrt(total / mass)[:, None]
+    inner, mapped = solve_normal(gram, right, basis.shift, basis.factor.dtype)
+    mapped /= np.sqrt(total * mass)[:, None]  # of sums to means
+    sums /= mass[:, None]
+    return ClusterMetric(basis.lift(inner), sums, mapped, used, total)

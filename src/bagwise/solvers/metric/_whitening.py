@@ -102,15 +102,39 @@ def leading(gram: Floats, n_components: int | None, precision: Any) -> tuple[Flo
     return values[::-1].copy(), np.ascontiguousarray(vectors[:, above][:, ::-1])
 
 
-def solve_normal(gram: Floats, right: Floats, shift: float, precision: Any) -> Floats:
-    """Return the shortest solution of ``(gram + shift I) x = right`` for each column."""
+def solve_normal(
+    gram: Floats, right: Floats, shift: float, precision: Any
+) -> tuple[Floats, Floats]:
+    """Solve ``(gram + shift I) x = b``, for each row b of ``right``.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        Positive semidefinite.
+    right : ndarray of shape (n_rows, n)
+        It is used up.
+    shift : float
+        What is added to the diagonal.
+    precision : dtype
+        That of the numbers that ``gram`` is made of.
+
+    Returns
+    -------
+    solutions : ndarray of shape (n_rows, n)
+        The shortest solution of each.
+    products : ndarray of shape (n_rows, n_rows)
+        The inner products of all b with all solutions.
+    """
     if shift:
         gram = gram + shift * np.eye(len(gram))
     factor = _triangle(gram, precision)
     if factor is not None:
-        return np.asarray(linalg.cho_solve((factor, False), right, check_finite=False))
+        trsm = linalg.get_blas_funcs("trsm", (factor, right))
+        half = trsm(1.0, factor, right.T, trans_a=1, overwrite_b=True)
+        return np.asarray(trsm(1.0, factor, half)).T, half.T @ half
     values, vectors = leading(gram, None, precision)
-    return np.asarray(vectors @ ((vectors.T @ right) / values[:, None]))
+    half = right @ vectors / np.sqrt(values)
+    return np.asarray((half / np.sqrt(values)) @ vectors.T), half @ half.T
 
 
 def _triangle(gram: Floats, precision: Any) -> Floats | None:
