@@ -138,7 +138,10 @@ def test_accuracy_follows_progress():
     assert asked[-1] == 0.1 * 1e-12
     assert any(1e-13 < tol < 1e-2 for tol in asked)
     for before, after, gained in zip(asked, asked[1:], change, strict=False):
-        assert after == (1e-13 if gained <= before else max(1e-13, min(1e-2, 0.5 * gained)))
+        if gained > before:
+            assert after == max(1e-13, min(1e-2, 0.5 * gained))
+        else:
+            assert after <= max(1e-13, 0.1 * before)
 
 
 def test_loose_rounds_neither_end_nor_stall_the_loop():

@@ -76,8 +76,8 @@ def majorize_minimize(
     looseness : float
         If it is more than that, the accuracy to which the first surrogate is minimised. Later ones
         are minimised to half of the last relative decrease, if that is less. After a loose round
-        that lowers the objective by no more than its accuracy comes an exact one, and only an exact
-        one can end the loop.
+        that lowers the objective by no more than its accuracy comes one that is ten times as exact,
+        or to a tenth of the change if that is less. Only an exact round can end the loop.
     on_step : callable, optional
         Called with a `Step` after each round; a true answer ends the loop.
 
@@ -109,7 +109,8 @@ def majorize_minimize(
             elif decrease <= slack:
                 status = Status.CONVERGED
         follows = change > accuracy  # there is progress that a loose round does not hide
-        accuracy = max(min(looseness, 0.5 * change), exact) if follows else exact
+        aim = 0.5 * change if follows else 0.1 * min(accuracy, abs(change))
+        accuracy = max(min(looseness, aim), exact)
         report("round", n_iter, objective=value)
         stop = on_step is not None and on_step(Step(n_iter, value, decrease))
         if stop or status is not Status.MAX_ITER:
