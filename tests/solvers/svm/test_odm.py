@@ -138,6 +138,23 @@ def test_the_result_of_a_similar_problem_and_any_decision_values_lead_to_the_sam
     assert result.n_iter == 1  # the last start is the solution
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shared_factor_that_rounding_spoils_is_made_anew(seed):
+    """Rows in a plane with next to no ridge: systems bordered by others of them are singular."""
+    rng, cost, like = np.random.default_rng(seed), 1e7, None
+    Z, H = rng.normal(size=(117, 2)), rng.normal(size=(24, 2))
+    fixed, sign = Z @ Z.T, np.where(rng.random(141) < 0.5, 1.0, -1.0)
+    for k in range(3):
+        H[4 * k : 4 * k + 4] = rng.normal(size=(4, 2))
+        gram = BlockGram(H @ H.T, H @ Z.T, fixed)
+        like = solve_odm(gram, sign, cost, theta=0.0, nu=1.0, like=like)
+        X = np.vstack([H, Z])
+        w = np.linalg.solve(X.T @ X + 0.5 / cost * np.eye(2), X.T @ sign)  # ridge regression
+        assert like.converged
+        value = 0.5 * w @ w + cost * ((sign - X @ w) ** 2).sum()
+        assert like.objective == pytest.approx(value, rel=1e-6)
+
+
 def test_starts_that_are_not_numbers_are_refused():
     X, sign, cost = rows(0)
     for decision0 in (np.full(40, np.nan), np.zeros(39)):

@@ -23,7 +23,7 @@ from bagwise.solvers.svm._changing_system import ChangingSystem
 
 _NAME = "solve_odm"  # in errors
 _MOST_STEPS = 200
-_ROUNDING = 1e-8  # largest error of a system that is solved by the factor of another
+_ROUNDING = 1e-7  # largest error by the factor of another system, in units of the largest slack
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -245,18 +245,19 @@ class _FiniteNewton:
         target = band.sign * np.where(self.above, band.high, band.low)
         self.system = ChangingSystem(self.gram, ridge, self.active, self.system)
         error = self.reach(target, ridge)
-        if error > _ROUNDING and self.system.is_shared:
+        if self.system.is_shared and not error <= _ROUNDING:  # NaN too
             self.system = ChangingSystem(self.gram, ridge, self.active)
             self.reach(target, ridge)
 
     def reach(self, target: Floats, ridge: Floats) -> float:
-        """Solve the system; return the largest error of a row."""
+        """Solve the system; return the largest error of a row, in units of the largest slack."""
         assert self.system is not None
         self.goal_b = np.zeros(self.n)
         self.goal_b[self.active] = self.system.solve(target[self.active])
         self.goal_f = self.gram.times(self.goal_b)
-        error = (self.goal_f + ridge * self.goal_b - target)[self.active]
-        return float(np.abs(error).max(initial=0.0))
+        slack = ridge * self.goal_b
+        error = (self.goal_f + slack - target)[self.active]
+        return float(np.abs(error).max(initial=0.0) / max(np.abs(slack).max(initial=0.0), 1e-300))
 
     def jump(self) -> bool:
         """Go to the goal; return whether it is the minimum."""
