@@ -63,7 +63,7 @@ class Target:
     def take(self, bags: Integers) -> "Target":
         """Return the target of some of the bags."""
         codes = None if self.codes is None else self.codes[bags]
-        return replace(self, signs=self.signs[bags], codes=codes)
+        return replace(self, positive=self.positive[bags], codes=codes)
 
     def turned(self) -> "Target":
         """Return the target in which the other one of two classes is positive."""
