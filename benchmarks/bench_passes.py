@@ -2,9 +2,9 @@
 
 Made-up bags: the positive ones hold some instances that are shifted along one direction, and a
 fifth of the labels is wrong. The unit is the processor time of `scan_max` over the same rows. Each
-fit is done from memory or, with ``--store``, from a store in a temporary folder. Then the convex
-problem of SIL, beside liblinear's hinge until its objective, with its penalised bias, is within
-1e-3 of our lower bound. Last, with ``--largest``, the slope of log time against log rows.
+fit is done from memory or, with ``--store``, from a store in a temporary folder. Then the first
+convex problem of MISVM, beside liblinear's hinge until its objective, with its penalised bias, is
+within 1e-3 of our lower bound. Last, with ``--largest``, the slope of log time against log rows.
 
 The rows of the guide, each by itself: ``--instances 400000 --store --methods MISVM SIL``; wide data
 ``--features 1000 --instances 100000``; text ``--features 50000 --filled 50 --instances 1000000``;
@@ -122,27 +122,45 @@ def fits(bags, y, costs, unit, methods, with_memory):
         )
 
 
+def first_problem(bags, y):
+    """Return rows and signs of MISVM's first problem: negatives, then means of positive bags."""
+    positive, sign = np.flatnonzero(y > 0), np.repeat(np.where(y > 0, 1.0, -1.0), bags.sizes)
+    offsets, negatives = bags.offsets, bags.instances[sign < 0]
+    means = [bags.instances[offsets[i] : offsets[i + 1]].mean(axis=0)[None] for i in positive]
+    if bags.is_sparse:
+        X = sp.vstack([negatives, *map(sp.csr_array, means)], format="csr").astype(bags.dtype)
+    else:
+        X = np.vstack([negatives, *means])
+    return X, np.repeat([-1.0, 1.0], [negatives.shape[0], len(positive)])
+
+
 def beside_liblinear(bags, y, C):
-    """Solve the problem of SIL; liblinear until its own gap is as small."""
-    X, sign = bags.instances, np.repeat(np.where(y > 0, 1.0, -1.0), bags.sizes)
-    ours, result = timed(lambda: solve_svm_by_passes(PassRows(bags), sign, C))
-    bound = result.lower_bound  # of the problem with a free intercept: below liblinear's optimum
-    theirs, n_sweeps = 0.0, 1
-    while theirs < 20.0 * ours:
+    """Solve the first problem of MISVM; liblinear until its gap is as small.
+
+    The gap of liblinear is that of its own objective, in which the intercept is penalised: to the
+    value at which it ends, or to our lower bound, which is below, where it does not end in time.
+    """
+    X, sign = first_problem(bags, y)
+    rows = PassRows(Bags(X, np.linspace(0, len(sign), len(bags) + 1).astype(np.int64)))
+    ours, result = timed(lambda: solve_svm_by_passes(rows, sign, C))
+    met, n_sweeps, bound = [], 1, result.lower_bound
+    while not met or met[-1][0] < 20.0 * ours:
         machine = LinearSVC(C=C, loss="hinge", max_iter=n_sweeps, tol=1e-10)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            theirs, _ = timed(lambda machine=machine: machine.fit(X, sign))
+            seconds, _ = timed(lambda machine=machine: machine.fit(X, sign))
         w, b = machine.coef_[0], float(machine.intercept_[0])
         slack = np.maximum(1.0 - sign * (X @ w + b), 0.0)
-        value = 0.5 * float(w @ w + b * b) + C * float(slack.sum())
-        if value - bound <= 1e-3 * value:
+        met.append((seconds, n_sweeps, 0.5 * float(w @ w + b * b) + C * float(slack.sum())))
+        if machine.n_iter_ < n_sweeps:
+            bound = met[-1][2]
             break
         n_sweeps *= 2
-    gap = (value - bound) / value
+    close = [entry for entry in met if entry[2] - bound <= 1e-3 * entry[2]]
+    seconds, n_sweeps, value = (close or met[-1:])[0]
     print(
-        f"SIL's problem, C={C:g}: {ours:.2f} s to a gap of {result.residual:.1e}; "
-        f"LinearSVC {theirs:.2f} s, {n_sweeps} sweeps, gap {gap:.1e}",
+        f"First problem of MISVM, C={C:g}: {ours:.2f} s to a gap of {result.residual:.1e}; "
+        f"LinearSVC {seconds:.2f} s, {n_sweeps} sweeps, gap {(value - bound) / value:.1e}",
         flush=True,
     )
 
@@ -154,8 +172,9 @@ def growth(largest, d, C):
         sizes.append(min(largest, 10 * sizes[-1]))
     for n in sizes:
         bags, y = make(n, d)
-        times.append(timed(lambda bags=bags, y=y: MISVM(C, kernel="linear").fit(bags, y))[0])
-        print(f"MISVM, {n:,} x {d}: {times[-1]:.2f} s", flush=True)
+        seconds, model = timed(lambda bags=bags, y=y: MISVM(C, kernel="linear").fit(bags, y))
+        times.append(seconds)
+        print(f"MISVM, {n:,} x {d}: {seconds:.2f} s, {model.n_iter_} rounds", flush=True)
     if len(sizes) > 1:
         print(f"slope {np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}")
 
