@@ -58,7 +58,7 @@ def test_rare_positive_bags_are_told_apart(model):
 
 def task_of(bags, y):
     sign = np.where(y == 1, 1.0, -1.0)[:, None]
-    target = Target(np.arange(2), sign, y)
+    target = Target(np.arange(2), sign > 0, y)
     return Task(Bags.from_list(bags), target, np.ones(sign.shape), np.ones(len(y)))
 
 
@@ -109,7 +109,7 @@ def test_folds_know_bags_by_their_instances():
     y[:2], bags[1] = 0, bags[0, ::-1]  # the same bag twice
     sign = np.where(y == 1, 1.0, -1.0)[:, None]
     task = Task(
-        Bags.from_list(bags), Target(np.arange(2), sign, y), np.ones(sign.shape), np.ones(20)
+        Bags.from_list(bags), Target(np.arange(2), sign > 0, y), np.ones(sign.shape), np.ones(20)
     )
     fold = folds(task)
     assert fold[0] == fold[1]
