@@ -164,7 +164,9 @@ def factorised(build: Callable[[], Floats], scale: float) -> Floats | None:
     return None if found is None else found[0]
 
 
-def ridged_factor(build: Callable[[], Floats], scale: float) -> tuple[Floats, float] | None:
+def ridged_factor(
+    build: Callable[[], Floats], scale: float, *, lower: bool = True
+) -> tuple[Floats, float] | None:
     """Return a Cholesky factor and what was added to the diagonal; None if it is not positive.
 
     Duplicate rows make the matrix singular, so a tiny multiple of ``scale`` times the identity is
@@ -177,12 +179,14 @@ def ridged_factor(build: Callable[[], Floats], scale: float) -> tuple[Floats, fl
         Returns the matrix in C order, which is overwritten: it is built anew for each attempt.
     scale : float
         The largest entry of the kernel's diagonal.
+    lower : bool
+        Whether the factor is the lower one, or the upper, both in Fortran order.
     """
     for ridge in _RIDGES:
         matrix = build()
         added = ridge * max(scale, 1e-200)
         matrix.flat[:: len(matrix) + 1] += added
-        factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        factor, info = lapack.dpotrf(matrix.T, lower=lower, clean=0, overwrite_a=1)
         if info == 0:
             return factor, added
         del factor, matrix  # before the next needs room

@@ -39,12 +39,12 @@ class ActiveSet:
         self.work, self.free = work, free
         self.scale = max(float(work.kernel_diagonal[free].max()), 1e-200)
         self.is_positive = True
-        found = ridged_factor(lambda: self._square(free), self.scale)
+        found = ridged_factor(lambda: self._square(free), self.scale, lower=False)
         if found is None:
             self.is_positive = False
         else:
             factor, self.ridge = found
-            self.factor = UpdatedFactor(factor)
+            self.factor = UpdatedFactor(factor.T)  # row by row
 
     def _square(self, rows: Integers) -> Floats:
         """Return the quadratic form of some rows, plus the constant."""
