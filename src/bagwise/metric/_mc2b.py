@@ -102,7 +102,7 @@ class MC2B(LinearMetricLearner):
         self,
         *,
         n_components: int | None = None,
-        max_pairs: int = 10_000,
+        max_pairs: int = 3_000,
         reject: float | None = None,
         tol: float = 1e-4,
         max_iter: int = 100,
