@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics.pairwise import rbf_kernel
 
 import bagwise
 from bagwise import all_estimators
@@ -183,6 +184,19 @@ def test_weights_of_classes_count():
     ]
     assert shares == sorted(shares)
     assert shares[0] < shares[2]
+
+
+def test_given_kernels_are_cut_into_folds():
+    bags, y = rare_bags()
+    instances = bags.reshape(-1, 3)
+    gram = rbf_kernel(instances, gamma=0.3)
+    given = Bags(gram, np.arange(101) * 6)
+    model = moved(SIL(C=0.1, kernel="precomputed"), given, y)
+    plain = moved(SIL(C=0.1, gamma=0.3), bags, y)  # other folds, since bags are other numbers
+    optimum = plain.decision_function(bags) - plain.intercept_shift_
+    np.testing.assert_allclose(
+        model.decision_function(given) - model.intercept_shift_, optimum, atol=1e-5
+    )
 
 
 def test_saved_models_keep_it(tmp_path):
