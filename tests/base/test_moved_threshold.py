@@ -58,9 +58,8 @@ def test_rare_positive_bags_are_told_apart(model):
 
 
 def task_of(bags, y):
-    sign = np.where(y == 1, 1.0, -1.0)[:, None]
-    target = Target(np.arange(2), sign > 0, y)
-    return Task(Bags.from_list(bags), target, np.ones(sign.shape), np.ones(len(y)))
+    target = Target(np.arange(2), y[:, None] == 1, y)
+    return Task(Bags.from_list(bags), target, np.ones((len(y), 1)), np.ones(len(y)))
 
 
 def unseen_scores(model, bags, y):

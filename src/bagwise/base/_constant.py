@@ -38,7 +38,7 @@ def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
     bags, target = task.bags, task.target
     if classifier._threshold_moves:
         classifier.intercept_shift_ = np.zeros(target.n_outputs)
-    if (target.signs == target.signs[0]).all():
+    if (target.positive == target.positive[0]).all():
         return
     order = in_turn(target)
     scores = _scores_if_constant(classifier, bags, order)
@@ -84,7 +84,7 @@ def in_turn(target: Target) -> Integers:
     """Return the bags in an order in which their classes take turns."""
     codes = target.codes
     if codes is None:
-        return np.arange(len(target.signs))
+        return np.arange(len(target.positive))
     by_class, counts = np.argsort(codes, kind="stable"), np.bincount(codes)
     place = np.empty(len(codes), np.intp)  # of each bag among those of its class
     place[by_class] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
