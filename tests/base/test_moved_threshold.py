@@ -107,10 +107,7 @@ def test_it_stays_where_unseen_bags_are_told_apart_no_better_than_by_chance(firs
 def test_folds_know_bags_by_their_instances():
     bags, y = rare_bags(20, 6)
     y[:2], bags[1] = 0, bags[0, ::-1]  # the same bag twice
-    sign = np.where(y == 1, 1.0, -1.0)[:, None]
-    task = Task(
-        Bags.from_list(bags), Target(np.arange(2), sign > 0, y), np.ones(sign.shape), np.ones(20)
-    )
+    task = task_of(bags, y)
     fold = folds(task)
     assert fold[0] == fold[1]
     assert all(np.ptp(np.bincount(fold[y == label])) <= 2 for label in (0, 1))
