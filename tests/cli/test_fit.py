@@ -152,7 +152,7 @@ def test_fit_that_fails_in_a_search_is_one_line(workshop, refused):
     [
         ("-m SILL", "there is no model 'SILL'. Did you mean SIL?"),
         ("-m misvm", "'misvm' may be MISVM or miSVM: these are two methods, mind the capitals."),
-        ("-m xyz", "Known: BagKISVM, BagKMeans, BAMIC, "),
+        ("-m xyz", "Known: APR, BagKISVM, BagKMeans, BAMIC, "),
         ("-m SIL -p max_itr=3", "SIL has no parameter 'max_itr'. Did you mean max_iter?"),
         ("-m SIL --grid gama=1,2", "SIL has no parameter 'gama'. Did you mean gamma?"),
         ("-m SIL -p C=-1", "The 'C' parameter of SIL must be a float in the range (0.0, inf)"),

@@ -328,6 +328,7 @@ class DualSearch(ABC):
             # Where very many rows tie, the set may hold no two that can move together.
             stuck = self.n_iter == n_iter and work.is_partial and self.in_memory
             polish = self.attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
+            polish = polish and self.n_iter < self.max_iter  # Newton steps are no way round it
             polished = not polish
             if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
                 polished = work.newton(self.polish_rounds, 0.5 * self.goal)
