@@ -114,6 +114,13 @@ def test_balanced_error_is_the_mean_of_both_classes():
     assert balanced_error(scores, sides, weight) == pytest.approx((3 / 4 + 2 / 4) / 2)
 
 
+def test_a_bag_on_the_boundary_is_on_the_negative_side_whatever_rounding_says():
+    sides = Sides.of(np.arange(5), np.array([1.0, -1.0, 1.0, -1.0]))
+    for rounding in (-1e-13, 0.0, 1e-13):
+        scores = np.array([2.0, rounding, rounding, -1.0])
+        assert balanced_error(scores, sides, np.ones(4)) == pytest.approx(1 / 4)
+
+
 class Slopes:
     """Walk down a table of places: from each of them the next is known."""
 

@@ -161,13 +161,13 @@ def balanced_error(scores: Floats, sides: Sides, weight: Floats) -> float:
     Parameters
     ----------
     scores : ndarray of shape (n_bags,)
-        Scores of the bags; above 0 is positive.
+        Scores of the bags; above 0 is positive, by more than rounding.
     sides : Sides
         Which bags are positive.
     weight : ndarray of shape (n_bags,)
         Weights of the bags.
     """
-    wrong = scores > 0
+    wrong = scores > _TIE * np.abs(scores).max(initial=0.0)
     wrong[sides.positive] = ~wrong[sides.positive]
     shares = [
         weight[bags] @ wrong[bags] / (weight[bags].sum() or 1.0)
