@@ -16,6 +16,7 @@ from bagwise.bags import (
     scan_max,
     segment_logsumexp,
     segment_mean,
+    segment_moments,
     segment_softmax,
     segment_sum,
 )
@@ -58,6 +59,7 @@ SUMS = {
     "segment_sum": (lambda X: segment_sum(X, STARTS, STOPS), False),
     "segment_mean": (lambda X: segment_mean(X, STARTS, STOPS), False),
     "weighted segment_mean": (lambda X: segment_mean(X, STARTS, STOPS, weights=X[:, 0]), False),
+    "segment_moments": (lambda X: np.hstack(segment_moments(X, STARTS, STOPS)), False),
     "segment_logsumexp": (lambda X: segment_logsumexp(X, STARTS, STOPS), False),
     "segment_softmax": (lambda X: segment_softmax(X, STARTS[:1], STOPS[:1]), False),
     "scan_max": (lambda X: scan_max(X, np.ones((2, 4)), STARTS, STOPS)[0], True),
@@ -77,7 +79,7 @@ for name, kernel in KERNELS.items():
 
 
 #: Functions of segments that do not sum.
-NO_SUMS = {"argmax", "argmin", "max", "min", "rows", "scatter"}
+NO_SUMS = {"argmax", "argmin", "max", "min", "range", "rows", "scatter"}
 
 
 def test_every_sum_of_segments_is_here():

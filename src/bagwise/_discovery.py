@@ -22,7 +22,7 @@ def all_estimators() -> list[tuple[str, type[Any]]]:
     --------
     >>> import bagwise
     >>> [name for name, _ in bagwise.all_estimators()][:3]
-    ['BagKISVM', 'BagKMeans', 'BAMIC']
+    ['APR', 'BagKISVM', 'BagKMeans']
     """
     found = [
         (name, getattr(module, name))

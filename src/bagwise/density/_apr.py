@@ -85,10 +85,10 @@ class APR(AsymmetricClassifier):
     >>> import numpy as np
     >>> from bagwise.density import APR
     >>> rng = np.random.default_rng(0)
-    >>> bags = [rng.normal(size=(5, 2)) for _ in range(20)]
+    >>> bags = [10.0 * rng.normal(size=(5, 2)) for _ in range(20)]
     >>> y = np.arange(20) % 2
     >>> for bag in bags[1::2]:
-    ...     bag[2] += 5.0
+    ...     bag[2] = 5.0 + 0.1 * rng.normal(size=2)
     >>> model = APR().fit(bags, y)
     >>> model.score(bags, y)
     1.0
