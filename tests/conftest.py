@@ -12,7 +12,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=int(os.environ.get("BAGWISE_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("BAGWISE_EXAMPLES", "40")),
     suppress_health_check=[HealthCheck.too_slow],  # it looks at the clock
 )
 settings.load_profile("bagwise")

@@ -1,6 +1,7 @@
 """The estimators that the common tests run on, and the checks that cannot hold for them."""
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from bagwise import all_estimators
@@ -40,6 +41,20 @@ from bagwise.svm import (
 DEFAULTS = [
     *(cls() for _, cls in all_estimators()),
     InstanceTransformer(StandardScaler()),
+]
+
+#: Less effort than by default, for the checks of bags, which fit hundreds of times.
+_LESS_EFFORT = {
+    "DiverseDensity": {"n_init": 3},
+    "EMDD": {"n_init": 3},
+    "DDSVM": {"n_candidates": 5},
+    "ReducedSetSVM": {"n_vectors": 10, "n_starts": 2},
+}
+
+#: The same estimators as the checks of bags see them.
+LIGHT_DEFAULTS = [
+    clone(estimator).set_params(**_LESS_EFFORT.get(type(estimator).__name__, {}))
+    for estimator in DEFAULTS
 ]
 
 #: Other parameters that take other paths through the code; these get the bag checks only.

@@ -15,6 +15,7 @@ from instances import (
     DEFAULTS,
     EXPECTED_BAG_FAILURES,
     EXPECTED_SKLEARN_FAILURES,
+    LIGHT_DEFAULTS,
     VARIANTS,
     expected_bag_failures,
     expected_sklearn_failures,
@@ -31,7 +32,9 @@ def test_sklearn_checks(estimator, check):
         check(estimator)
 
 
-@parametrize_with_bag_checks(DEFAULTS, variants=VARIANTS, expected_failures=expected_bag_failures)
+@parametrize_with_bag_checks(
+    LIGHT_DEFAULTS, variants=VARIANTS, expected_failures=expected_bag_failures
+)
 def test_bag_checks(estimator, check):
     check(estimator)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_examples import COMMANDS, examples_of
+from cli.test_examples import WITH_FILES, examples_of
 from test_docs import FIRST_PAGES, ROOT, provide_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -79,9 +79,13 @@ def test_page_runs(page, tmp_path):
 
 def test_examples_of_the_help_pages_run(tmp_path, capsys):
     # The demo runs with the page on commands; sets that are fetched are not there.
-    commands = [name for name in COMMANDS if name and name.split()[0] not in ("demo", "datasets")]
-    examples = [example for name in commands for example in examples_of(name, capsys)]
+    examples = [example for name in WITH_FILES for example in examples_of(name, capsys)]
+    assert all(example[0] in WITH_FILES for example in examples)
     assert_fine(run_hidden(RUN_COMMANDS, tmp_path, EXAMPLES=examples))
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"digits.model", "sil.model", "labels.csv", "digits.html", "faces.csv"} <= made
+    assert {"clusters.csv", "digits.bags", "molecules.bags"} <= made
+    assert not [name for name in made if name.startswith(".")]
 
 
 def test_packages_are_hidden(tmp_path):

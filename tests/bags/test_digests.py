@@ -76,6 +76,6 @@ def test_many_instances_have_as_many_numbers(values):
     """Also where few bits differ."""
     values = np.array(values, float)
     n_features = 4 if len(values) > 2 else 33
-    X = np.random.default_rng(0).choice(values, size=(200_000, n_features))
+    X = np.random.default_rng(0).choice(values, size=(50_000, n_features))
     n_distinct = len(np.unique(X, axis=0))
     assert len(np.unique(bag_digests(Bags(X, np.arange(len(X) + 1))))) == n_distinct

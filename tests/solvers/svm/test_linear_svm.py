@@ -393,10 +393,10 @@ def test_a_start_from_the_neighbour_saves_passes(passes, kind, loss, intercept, 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_cost_that_nearly_separates_rows_that_are_not_many(loss, cost, sparse):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 200))
-    X[rng.random(600) < 0.3] = 0.0  # these rows contradict each other
-    sign = np.where(X @ rng.normal(size=200) + 0.5 * rng.normal(size=600) > 0.0, 1.0, -1.0)
-    p = Problem(X, sign, np.full(600, cost), np.ones(600))
+    X = rng.normal(size=(300, 100))
+    X[rng.random(300) < 0.3] = 0.0  # these rows contradict each other
+    sign = np.where(X @ rng.normal(size=100) + 0.5 * rng.normal(size=300) > 0.0, 1.0, -1.0)
+    p = Problem(X, sign, np.full(300, cost), np.ones(300))
     r = _solve(p._replace(X=sp.csr_array(X)) if sparse else p, loss=loss)
     assert r.status == Status.CONVERGED
     _assert_optimal(p, r, loss)
