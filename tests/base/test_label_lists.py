@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from bagwise import load, save
@@ -38,7 +39,7 @@ def objects(rows):
         [tuple(row) for row in SETS],
         objects(SETS),
         [["a", "b"], ["c", "a"]],
-        [[1], [1, 2], [7]],
+        [{1}, {1, 2}, {7}],
         [{np.int64(3)}, {5}],
         [{0.5, 1.5}, {2.5}],
     ],
@@ -82,6 +83,7 @@ def test_what_is_no_list_of_lists(y):
         ([{"a"}, {1}], r"must be of one type.*\['int', 'str'\]"),
         ([{"a"}, {"a"}], r"at least two labels in all. Got \['a'\]"),
         ([set(), set()], "at least two labels"),
+        ([[1], [1, 2], [7]], "SIL: lists of numbers are not taken for lists of labels"),
     ],
 )
 def test_lists_that_cannot_be_learned_are_refused(y, match):
@@ -131,3 +133,19 @@ def test_models_of_named_labels_are_saved(tmp_path):
 def test_labels_of_instances_are_no_lists():
     with pytest.raises(ValueError, match="one label for each instance, not lists"):
         MLCA().fit(np.eye(3), [{"a"}, {"b"}, {"a", "b"}])
+
+
+def test_lists_are_scored_by_models_of_lists_alone():
+    bags, y = make_toy_bags(12, random_state=1)
+    with pytest.raises(NotFittedError):
+        SIL().score(bags, [{"a"}, {"b"}] * 6)
+    with pytest.raises(ValueError, match="SIL was fitted to one label for each bag"):
+        SIL().fit(bags, y).score(bags, [{"a"}, {"b"}] * 6)
+
+
+def test_types_without_a_kind_are_asked_for_their_items():
+    class Column(list):
+        dtype = "Object"
+
+    assert holds_lists(Column(SETS))
+    assert not holds_lists(Column(["sea", "sky"]))

@@ -67,3 +67,13 @@ def test_a_label_that_all_bags_have_or_none():
     model = APR().fit(bags, lists)
     np.testing.assert_array_equal(model.predict(bags)[:, 1:], lists[:, 1:])
     assert np.isfinite(model.decision_function(bags)).all()
+
+
+def test_bags_far_from_the_origin_are_not_taken_for_one():
+    rng = np.random.default_rng(0)
+    bags = [10.0 * rng.normal(size=(5, 2)) for _ in range(20)]
+    y = np.arange(20) % 2
+    for bag in bags[1::2]:
+        bag[2] = 5.0 + 0.1 * rng.normal(size=2)
+    far = [bag + 1e10 for bag in bags]
+    assert APR().fit(far, y).score(far, y) == APR().fit(bags, y).score(bags, y) == 1.0

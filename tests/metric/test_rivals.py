@@ -5,8 +5,10 @@ import pytest
 from sklearn.base import clone
 
 from bagwise import Bags
+from bagwise.base._target import encode_target
 from bagwise.datasets import make_weak_label_bags
 from bagwise.metric import MC2B, MIML, MildML
+from bagwise.metric._lists import distinct
 from bagwise.neighbors import CitationKNN
 
 DATA = make_weak_label_bags(60, n_labels=5, n_features=8, noisy=False, random_state=1)
@@ -142,3 +144,13 @@ def test_neighbours_take_them_as_metrics():
     for model in RIVALS:
         voter = CitationKNN(5, 5, metric=model).fit(DATA.bags, DATA.y)
         assert voter.decision_function(DATA.bags).shape == (60, 5)
+
+
+def test_repeated_bags_are_one_whatever_stands_between_them():
+    bag = np.array([[1.0, 2.0], [3.0, 4.0]])
+    bags = Bags.from_list([bag, bag, bag[::-1], bag, bag])
+    lists = np.array([[1, 0], [0, 1], [1, 0], [1, 0], [0, 1]])
+    target = encode_target(MildML(), lists, np.ones(5))
+    found = distinct(bags, target, np.arange(1.0, 6.0))
+    np.testing.assert_array_equal(found.kept, [0, 1, 2])
+    np.testing.assert_array_equal(found.weight, [1.0 + 4.0, 2.0 + 5.0, 3.0])

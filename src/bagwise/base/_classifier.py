@@ -168,8 +168,11 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """
         if not holds_lists(y):
             return float(super().score(X, y, sample_weight))
-        wanted = indicator_of(checked_lists(y, type(self).__name__), self.classes_)
-        found = self.predict(X)
+        found, name = self.predict(X), type(self).__name__
+        if not self.multilabel_:
+            msg = f"{name} was fitted to one label for each bag. Got lists of labels to compare."
+            raise ValueError(msg)
+        wanted = indicator_of(checked_lists(y, name), self.classes_)
         # Of labels that were not in the fit none is found.
         found = np.column_stack([found, np.zeros(len(found), found.dtype)])
         return float(accuracy_score(wanted, found, sample_weight=sample_weight))

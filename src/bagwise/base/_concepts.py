@@ -27,7 +27,8 @@ def density_starts(bags: Bags, density: Density, number: int | None, first_scale
     density : Density
         The density; its rows may be standardised.
     number : int or None
-        Most starts, looked for among at least a thousand distinct instances; None: all of these.
+        Most starts, looked for among a thousand distinct instances, or ``number`` if that is
+        more; None: all distinct ones.
     first_scale : float
         The scale of all features.
     """

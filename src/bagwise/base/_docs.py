@@ -292,9 +292,9 @@ _ATTRIBUTES = {
     "intercept_shift_": (
         "ndarray of shape (n_outputs,)",
         """What ``intercept_`` was moved by, if the optimum gives all training bags one of two
-        labels: then the positive one is predicted as often as there is that label, among bags that
-        were left out of the fit in three folds. Else 0. ``result_`` is about the optimum, whose
-        constant is ``intercept_ - intercept_shift_``.""",
+        labels: then the positive one is predicted for as much weight of bags as has that label,
+        among bags that were left out of the fit in three folds. Else 0. ``result_`` is about
+        the optimum, whose constant is ``intercept_ - intercept_shift_``.""",
     ),
     "result_": (
         "Certificate",

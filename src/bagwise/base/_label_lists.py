@@ -1,6 +1,6 @@
 """Lists of labels as users write them: a set, or a list, of labels for each bag."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from numbers import Real
 from typing import Any
 
@@ -18,9 +18,10 @@ def holds_lists(y: Any) -> bool:
 
     Lists are rows of a matrix if all are as long as each other and hold no text.
     """
-    if isinstance(y, str | bytes | dict) or not isinstance(y, Iterable):
+    if isinstance(y, str | bytes | dict) or not isinstance(y, Collection):
         return False
-    if getattr(y, "ndim", 1) != 1 or getattr(y, "dtype", np.dtype(object)).kind != "O":
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")  # data frames have types without one
+    if getattr(y, "ndim", 1) != 1 or kind != "O":
         return False
     rows = list(y)
     if any(isinstance(row, _SETS) for row in rows):
@@ -30,17 +31,23 @@ def holds_lists(y: Any) -> bool:
     return bool(lists) and not (is_matrix and not any(isinstance(x, str) for x in lists[0]))
 
 
-def checked_lists(y: Iterable[Any], name: str) -> list[list[Any]]:
+def checked_lists(y: Collection[Any], name: str) -> list[list[Any]]:
     """Return the labels of each bag, or say which of them cannot be labels.
 
     Parameters
     ----------
-    y : iterable of sets, lists or tuples
+    y : collection of sets, or of lists or tuples of text
         The labels of each bag.
     name : str
         Class name for messages.
     """
-    return [_checked_list(row, bag, name) for bag, row in enumerate(y)]
+    rows = [_checked_list(row, bag, name) for bag, row in enumerate(y)]
+    is_text = any(isinstance(label, str) for row in rows for label in row)
+    if not is_text and not any(isinstance(row, _SETS) for row in y):
+        # Some of the bags might have lists of one length, which are rows of a matrix.
+        msg = f"{name}: lists of numbers are not taken for lists of labels. Give sets of labels."
+        raise ValueError(msg)
+    return rows
 
 
 def listed_labels(rows: list[list[Any]], name: str) -> NDArray[Any]:

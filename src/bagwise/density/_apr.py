@@ -194,7 +194,9 @@ def _without_repeats(bags: Bags, signs: Floats, weight: Floats) -> tuple[Bags, F
 
     Two of the same would hold each other fast when instances are chosen again.
     """
-    keys = np.column_stack([bag_digests(bags), (signs > 0).astype(np.uint64)])
+    rows = as_dense(bags.instances)
+    centred = Bags(rows - rows.mean(axis=0), bags.offsets)  # digests are of single precision
+    keys = np.column_stack([bag_digests(centred), (signs > 0).astype(np.uint64)])
     _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(bags):
         return bags, signs, weight

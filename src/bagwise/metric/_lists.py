@@ -1,6 +1,5 @@
 """Lists of labels as metric learners take them, and bags that are alike."""
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -58,13 +57,16 @@ def listed(target: Target) -> Booleans:
 
 def _first_alike(bags: Bags, lists: Booleans) -> Integers:
     """Return for each bag the first one with the same instances in the same order, and list."""
-    keys = bag_digests(bags)
     first = np.arange(len(bags))
-    order = np.argsort(keys, kind="stable")
-    for here, after in pairwise(order.tolist()):
-        if keys[here] != keys[after] or not np.array_equal(lists[here], lists[after]):
-            continue
-        difference = bags[here] - bags[after]
-        if not abs(difference).max():
-            first[after] = first[here]
+    known: dict[int, list[int]] = {}
+    for bag, digest in enumerate(bag_digests(bags).tolist()):
+        others = known.setdefault(digest, [])
+        for other in others:
+            if not np.array_equal(lists[bag], lists[other]):
+                continue
+            if bags[bag].shape == bags[other].shape and not abs(bags[bag] - bags[other]).max():
+                first[bag] = other
+                break
+        else:
+            others.append(bag)
     return first
