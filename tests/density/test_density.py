@@ -5,6 +5,8 @@ import pytest
 
 from bagwise.datasets import make_key_instance_bags
 from bagwise.density import EMDD, DiverseDensity
+from bagwise.embedding import DDSVM
+from bagwise.testing import make_toy_bags
 
 MODELS = [DiverseDensity(), DiverseDensity(cause="most_likely"), EMDD()]
 
@@ -55,3 +57,11 @@ def test_em_and_gradients_have_the_same_objective(data):
     other = EMDD(n_init="all").fit(data.bags, data.y)
     low, high = sorted([one.result_.objective, other.result_.objective])
     assert high <= 1.3 * low + 1.0
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("cls", [DiverseDensity, EMDD, DDSVM])
+def test_a_class_without_weight_is_none(cls, label):
+    bags, y = make_toy_bags(12, kind="close")
+    model = cls(class_weight={label: 1.0, 1 - label: 0.0}).fit(bags, y)
+    np.testing.assert_array_equal(model.predict(bags), label)

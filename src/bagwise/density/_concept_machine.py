@@ -87,8 +87,9 @@ class ConceptMachine(AsymmetricClassifier):
 
         def solve(output: int) -> _Concept:
             sign, weight = target.signs[:, output], cost_weight[:, output]
-            if (sign == sign[0]).all():
-                return _everywhere(bags.n_features, is_positive=sign[0] > 0)
+            counted = sign[weight > 0]  # a class of weight 0 is none
+            if (counted == counted[0]).all():
+                return _everywhere(bags.n_features, is_positive=counted[0] > 0)
             center, unit = standards(instances, np.repeat(weight, bags.sizes))
             rows = (instances - center) / unit
             share = weight / weight.sum()  # so that tol means the same for any weights

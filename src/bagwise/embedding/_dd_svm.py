@@ -203,7 +203,8 @@ class DDSVM(BagClassifier):
     def _embedding(self, bags: Bags, sign: Floats, weight: Floats) -> "_Embedding":
         """Return the prototypes of a binary problem, and the bags as vectors."""
         width = bags.n_features
-        if (sign == sign[0]).all():
+        counted = sign[weight > 0]  # a class of weight 0 is none
+        if (counted == counted[0]).all():
             none = np.empty((0, width))
             return _Embedding(none, none, np.empty(0), np.empty(0), np.empty((len(bags), 0)))
         instances = as_dense(bags.instances)
