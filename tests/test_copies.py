@@ -20,7 +20,8 @@ N_BAGS, SIZE = 24, 3
 WIDTH = {"CPM3C": 1000}
 MANY = 16_000
 
-#: Where a fit with the default takes long, or vectors of features are many by default.
+#: Where a fit with the default takes long, or vectors of features are many by default. Seeds are
+#: fixed, and none of the models is constant: that would be fitted again in folds, which are copies.
 PARAMETERS = {
     "CPM3C": {"n_init": 1, "max_iter": 1, "random_state": 0},
     "DDSVM": {"n_candidates": 1},
@@ -32,10 +33,10 @@ PARAMETERS = {
     "MIMLCA": {"n_components": 5},
     "MildML": {"n_components": 5},
     "PPMMSVM": {"n_components": 2},
-    "RandomSetSVM": {"n_vectors": 2},
+    "RandomSetSVM": {"n_vectors": 2, "random_state": 1},
     "ReducedSetSVM": {"n_vectors": 2, "n_starts": 1, "refit": None},
     "RegSVM": {"max_iter": 3},
-    "SparseMI": {"n_vectors": 2, "n_init": 1, "max_iter": 20},
+    "SparseMI": {"n_vectors": 2, "n_init": 1, "max_iter": 20, "random_state": 1},
 }
 
 #: Memory of a fit, beside the model, and of a prediction, in sizes of the instance matrix.
