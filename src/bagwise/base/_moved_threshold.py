@@ -42,7 +42,7 @@ class Task(NamedTuple):
 
 
 def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> bool:
-    """Move ``intercept_`` to where as many unseen bags are called positive as are positive.
+    """Move ``intercept_`` to where as much weight of unseen bags is called positive as is positive.
 
     It stays if that does not tell training bags apart, or unseen ones no better than chance.
 
@@ -91,8 +91,8 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> b
 def folds(task: Task) -> Integers | None:
     """Return a fold for each bag, in each class as many of all; None if a class is one bag.
 
-    They do not depend on the order of bags, nor on that of instances, and equal bags of one class
-    are in the same fold.
+    They do not depend on the order of bags, nor on that of instances, unless the instances are rows
+    of a given kernel matrix. Equal bags of one class are in the same fold.
     """
     fold = np.zeros(len(task.bags), np.intp)
     digests, sign = bag_digests(task.bags), task.target.signs[:, 0]

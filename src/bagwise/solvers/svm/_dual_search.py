@@ -113,7 +113,8 @@ class DualWork(ABC):
     def newton(self, n_rounds: int, tol: float) -> bool:
         """Solve for the free rows as if there were no bounds, as far as the bounds permit.
 
-        What reaches a bound stays there, and the rest is solved again. Every step raises the dual.
+        What reaches a bound stays there, and the rest is solved again; some kinds of work let rows
+        at bounds come in once that is done. Every step raises the dual.
         Returns whether the free rows ended where all their conditions hold.
 
         Parameters
