@@ -1,6 +1,5 @@
 """Axis-parallel rectangles by iterated discrimination (Dietterich and others 1997)."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +9,7 @@ from bagwise._arrays import Floats, as_dense
 from bagwise._compat import Interval
 from bagwise.bags import Bags, BagSource, Chunk, bag_digests
 from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented, one_vs_rest
-from bagwise.solvers import Certificate, Status, expanded_bounds, grow_rectangle
+from bagwise.solvers import Certificate, expanded_bounds, grow_rectangle
 
 _LEAST = 1e-6  # how far bounds are moved at least, so that the chosen instances are inside
 _SURE = 1e9  # score of all instances where all bags have one sign
@@ -221,6 +220,5 @@ class _Rectangle(NamedTuple):
 
 def _everywhere(n_features: int, *, is_positive: bool) -> _Rectangle:
     """Return the rectangle that has all instances inside, or none."""
-    ended = replace(Certificate.nothing(), status=Status.CONVERGED)
     bound = np.full(n_features, np.inf if is_positive else -np.inf)
-    return _Rectangle(-bound, bound, ended)
+    return _Rectangle(-bound, bound, Certificate.solved())

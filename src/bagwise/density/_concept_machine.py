@@ -23,7 +23,6 @@ from bagwise.solvers import (
     Certificate,
     Density,
     DensityResult,
-    Status,
     log_odds,
     log_odds_of_missed,
 )
@@ -171,11 +170,9 @@ class _Concept:
 
 def _everywhere(n_features: int, *, is_positive: bool) -> _Concept:
     """Return the concept that all instances are at, with a threshold below or above them."""
-    ended = Certificate(
-        objective=0.0, lower_bound=0.0, status=Status.CONVERGED, n_iter=0, residual=0.0
-    )
     nothing = np.zeros(n_features)
-    return _Concept(nothing, nothing, 0.0 if is_positive else _UNREACHED, ended)
+    threshold = 0.0 if is_positive else _UNREACHED
+    return _Concept(nothing, nothing, threshold, Certificate.solved())
 
 
 def _times(found: DensityResult, weight: float) -> Certificate:

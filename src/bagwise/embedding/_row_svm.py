@@ -7,7 +7,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise.base import Starts
-from bagwise.solvers import Certificate, Status, rescale_alpha, solve_svm_dual
+from bagwise.solvers import Certificate, rescale_alpha, solve_svm_dual
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def solve_row_svm(
         As in `solve_svm_dual`.
     """
     if (sign == sign[0]).all():
-        return RowSVM(np.zeros(len(sign)), float(sign[0]), _solved(), cost)
+        return RowSVM(np.zeros(len(sign)), float(sign[0]), Certificate.solved(), cost)
     before: RowSVM | None = None if starts is None else starts.find(sign)
     alpha0: Any = None
     if before is not None:
@@ -61,9 +61,3 @@ def solve_row_svm(
     if starts is not None:
         starts.keep(found, sign)
     return found
-
-
-def _solved() -> Certificate:
-    return Certificate(
-        objective=0.0, lower_bound=0.0, residual=0.0, status=Status.CONVERGED, n_iter=0
-    )

@@ -107,7 +107,12 @@ class Certificate:
     @classmethod
     def nothing(cls) -> "Certificate":
         """Certify a fit without an objective, such as that of a method that only keeps bags."""
-        return cls(objective=0.0, lower_bound=0.0, residual=0.0, status=Status.NOTHING, n_iter=0)
+        return replace(cls.solved(), status=Status.NOTHING)
+
+    @classmethod
+    def solved(cls) -> "Certificate":
+        """Certify a problem that is solved before it is begun, such as that of a single label."""
+        return cls(objective=0.0, lower_bound=0.0, residual=0.0, status=Status.CONVERGED, n_iter=0)
 
     @staticmethod
     def lowest(results: "Sequence[Found]") -> "Found":

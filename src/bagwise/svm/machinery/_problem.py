@@ -7,7 +7,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise.base import digest
-from bagwise.solvers import Certificate, Status
+from bagwise.solvers import Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,8 @@ class Solution:
 def constant_solution(n_instances: int, sign: float) -> Solution:
     """Return the machine for bags that all have one sign: that sign everywhere."""
     rows = HingeProblem(np.empty(0, np.int64), np.empty(0), np.empty(0))
-    certificate = Certificate(
-        objective=0.0, lower_bound=0.0, residual=0.0, status=Status.CONVERGED, n_iter=0
-    )
     scores = np.full(n_instances, sign)
-    return Solution(rows, np.empty(0), sign, scores, 0.0, certificate)
+    return Solution(rows, np.empty(0), sign, scores, 0.0, Certificate.solved())
 
 
 def instance_coef(point_coef: Floats, sizes: Integers) -> Floats:
