@@ -46,9 +46,9 @@ DEFAULTS = [
 #: Less effort than by default, for the checks of bags, which fit hundreds of times.
 _LESS_EFFORT = {
     "DiverseDensity": {"n_init": 3},
-    "EMDD": {"n_init": 3},
-    "DDSVM": {"n_candidates": 5},
-    "ReducedSetSVM": {"n_vectors": 10, "n_starts": 2},
+    "EMDD": {"n_init": 2},
+    "DDSVM": {"n_candidates": 3},
+    "ReducedSetSVM": {"n_vectors": 6, "n_starts": 2},
 }
 
 #: The same estimators as the checks of bags see them.
@@ -76,7 +76,6 @@ VARIANTS = [
     SMIL(C=1.0, kernel="linear"),
     STMIL(approx="fourier", rank=50, random_state=0),
     STMIL(kernel="linear"),
-    STMIL(cache_size=0.001),
     SBMIL(eta=0.9, kernel="poly", degree=2, coef0=1.0),
     SIL(kernel="laplacian", cache_size=0.001),
     MISVM(C=1.0, kernel="linear", negative_slack="bag"),
@@ -97,7 +96,6 @@ VARIANTS = [
     MIODM(kernel="linear", solver="local"),
     MIODM(approx="fourier", rank=50, solver="local", n_key=2, random_state=0),
     MIODM(C=1.0, solver="relaxed", negative_cost=0.5, tol=1e-8, n_restarts=5),
-    RegSVM(normalization="feature_space"),
     RegSVM(normalization="feature_space", kernel="linear", C=10.0, n_init=2, random_state=0),
     RegSVM(C=1.0, consistency=1.0, kernel="linear"),
     RegSVM(consistency=1.0, cache_size=0.001),

@@ -205,7 +205,6 @@ def test_error_as_json(workshop, bagwise):
 @pytest.mark.parametrize(
     ("line", "place"),
     [
-        ("fit digits -m SIL -o m.model", "bagwise.svm._sil.SIL.fit"),
         ("fit digits -m SIL -o m.model --cv 3 --grid C=1,2", "bagwise.svm._sil.SIL.fit"),
         ("fit digits -m SIL -o m.model", "os.fsync"),
         ("pack molecules.csv m.bags --bag molecule", "os.fsync"),
