@@ -78,7 +78,16 @@ def solve_ratio_metric(
     problem = _Norms(V, a, b)
     start = problem.start(min(n_components, V.shape[1]))
     found = majorize_minimize(problem, start, tol=tol, max_iter=max_iter)
-    return RatioMetricResult(**vars(found.certificate), components=np.ascontiguousarray(found.x.T))
+    components = np.ascontiguousarray(found.x.U.T)
+    return RatioMetricResult(**vars(found.certificate), components=components)
+
+
+class _Point(NamedTuple):
+    """Directions U, the rows along them, and the lengths of these."""
+
+    U: Floats
+    mapped: Floats
+    norms: Floats
 
 
 class _Surrogate(NamedTuple):
@@ -94,30 +103,28 @@ class _Norms:
     def __init__(self, V: Floats, a: Floats, b: Floats) -> None:
         self.V, self.a, self.b = V, a, b
 
-    def start(self, n_components: int) -> Floats:
+    def start(self, n_components: int) -> _Point:
         """Return the best directions for squares."""
-        near, far = ((self.V * weight[:, None]).T @ self.V for weight in (self.a, self.b))
-        return np.asarray(trace_ratio(far, near, n_components).T)
+        near, far = (self._squares(weight) for weight in (self.a, self.b))
+        return self._point(np.asarray(trace_ratio(far, near, n_components).T))
 
-    def value(self, U: Floats) -> float:
+    def value(self, x: _Point) -> float:
         """Return the ratio; 0 if there is nothing to be kept apart."""
-        norms = np.linalg.norm(self.V @ U, axis=1)
-        top, bottom = float(self.a @ norms), float(self.b @ norms)
+        top, bottom = float(self.a @ x.norms), float(self.b @ x.norms)
         return top / bottom if bottom > 0 else 0.0
 
-    def majorize(self, U: Floats) -> _Surrogate:
+    def majorize(self, x: _Point) -> _Surrogate:
         """Bound the numerator less the ratio times the denominator."""
-        mapped = self.V @ U
-        norms = np.linalg.norm(mapped, axis=1)
-        norms = np.maximum(norms, _SHORT * norms.max(initial=0.0) or 1.0)
-        P = (self.V * (self.a / (2.0 * norms))[:, None]).T @ self.V
-        S = (self.V * (0.5 * self.value(U) * self.b / norms)[:, None]).T @ mapped
-        return _Surrogate(P, S)
+        norms = np.maximum(x.norms, _SHORT * x.norms.max(initial=0.0) or 1.0)
+        pull = 0.5 * self.value(x) * self.b / norms
+        return _Surrogate(
+            self._squares(self.a / (2.0 * norms)), self.V.T @ (x.mapped * pull[:, None])
+        )
 
-    def minimize(self, surrogate: _Surrogate, U: Floats, tol: float) -> Floats:
+    def minimize(self, surrogate: _Surrogate, x: _Point, tol: float) -> _Point:
         """Take steps that lower it, as long as they do."""
         P, S = surrogate
-        bend = float(np.linalg.eigvalsh(P)[-1])
+        U, bend = x.U, float(np.linalg.eigvalsh(P)[-1])
         value = np.inf
         for _ in range(_STEPS):
             left, _, right = np.linalg.svd(bend * U - P @ U + S, full_matrices=False)
@@ -125,4 +132,13 @@ class _Norms:
             before, value = value, float(np.vdot(P @ U, U) - 2.0 * np.vdot(S, U))
             if not before - value > tol * abs(value):
                 break
-        return U
+        return self._point(U)
+
+    def _point(self, U: Floats) -> _Point:
+        mapped = self.V @ U
+        return _Point(U, mapped, np.sqrt(np.einsum("ij,ij->i", mapped, mapped)))
+
+    def _squares(self, weight: Floats) -> Floats:
+        """Return the weighted sum of the outer products of the rows with themselves."""
+        scaled = self.V * np.sqrt(weight)[:, None]
+        return np.asarray(scaled.T @ scaled)
