@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise.bags import Bags, BagSource, segment_max
-from bagwise.base import BagClassifier, holds_bags, linear_scores
+from bagwise.base import BagClassifier, Target, holds_bags, linear_scores
 
 _NONE = {"i": -1, "u": -1, "U": "none"}
 
@@ -36,6 +36,16 @@ class MetricLearner(
     }
 
     reject: float | None
+
+    def _encode(
+        self, bags: Bags, y: Any, sample_weight: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        task, known = super()._encode(bags, y, sample_weight)
+        target: Target = task[1]
+        if not target.positive.any():
+            msg = f"{type(self).__name__} needs a label on some list. All lists are empty."
+            raise ValueError(msg)
+        return task, known
 
     # ----------------------------------------------------------------------------- the metric
 
