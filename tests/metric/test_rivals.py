@@ -7,7 +7,7 @@ from sklearn.base import clone
 from bagwise import Bags
 from bagwise.base._target import encode_target
 from bagwise.datasets import make_weak_label_bags
-from bagwise.metric import MC2B, MIML, MildML
+from bagwise.metric import MC2B, MIML, MIMLCA, MildML
 from bagwise.metric._lists import distinct
 from bagwise.neighbors import CitationKNN
 
@@ -138,6 +138,23 @@ def test_more_features_than_instances(model):
     plain = clone(model).fit(DATA.bags, DATA.y).decision_function(DATA.bags)
     scores = clone(model).fit(wide, DATA.y).decision_function(wide)
     np.testing.assert_allclose(scores, plain, rtol=1e-4)
+
+
+@pytest.mark.parametrize("model", [*RIVALS, MIMLCA()], ids=lambda model: type(model).__name__)
+def test_lists_without_any_label_are_refused(model):
+    lists, weight = np.zeros((60, 5), int), np.ones(60)
+    with pytest.raises(ValueError, match="needs a label on some list"):
+        clone(model).fit(DATA.bags, lists)
+    lists[3, 1], weight[3] = 1, 0.0
+    with pytest.raises(ValueError, match="needs a label on some list"):
+        clone(model).fit(DATA.bags, lists, sample_weight=weight)
+
+
+@pytest.mark.parametrize("cls", [MildML, MC2B])
+def test_bags_that_all_share_a_label_are_pairs_of_one_kind(cls):
+    lists = DATA.y.copy()
+    lists[:, 0] = 1
+    assert np.isfinite(cls().fit(DATA.bags, lists).components_).all()
 
 
 def test_neighbours_take_them_as_metrics():

@@ -152,8 +152,8 @@ def named_map(
     lists = LabelLists.from_indicator(task.bags.offsets, task.lists)
     named = solve_label_assignments(rows @ components.T, lists, sample_weight=task.weight)
     used = np.flatnonzero(named.mass > 0)
-    weight = np.repeat(task.weight, task.bags.sizes)
-    belongs = (named.labels[:, None] == used) * weight[:, None]
-    centers = (belongs.T @ rows) / named.mass[used, None]
+    passes = FeaturePasses(BagSource(Bags(rows, task.bags.offsets)), task.weight)
+    sums, mass = passes.label_sums(named.labels, lists.n_labels)
+    centers = sums[used] / mass[used, None]
     more = {"assignments_": task.spread(named.labels)}
     return LearnedMap(components, centers, used, certificate, more)

@@ -8,6 +8,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+import bagwise.solvers.clustering._mixture as module
 from bagwise.solvers import Mixture, solve_mixture
 
 RNG = np.random.default_rng(0)
@@ -27,8 +28,10 @@ def test_posteriors_are_those_of_independent_features():
     np.testing.assert_allclose(mixture.log_densities(X), np.log(p), rtol=1e-9)
 
 
-@pytest.mark.parametrize("n_steps", [1, 5, 60])
-def test_steps_are_those_of_scikit_learn(n_steps):
+@pytest.mark.parametrize(("n_steps", "n_rows"), [(1, 4096), (5, 7), (60, 4096)])
+def test_steps_are_those_of_scikit_learn(n_steps, n_rows, monkeypatch):
+    """However many rows are held at a time."""
+    monkeypatch.setattr(module, "_ROWS", n_rows)
     peer = GaussianMixture(
         3, covariance_type="diag", tol=0.0, reg_covar=0.0, max_iter=n_steps,
         means_init=START.means, weights_init=START.shares, precisions_init=1.0 / START.variances,

@@ -1,9 +1,10 @@
 """Pairs of bags against all pairs, and nearest rows against all distances."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-import bagwise.solvers.metric._bag_pairs as module
 from bagwise.solvers import bag_pairs, nearest
 
 
@@ -23,9 +24,7 @@ def test_all_pairs_are_there_once_with_their_weight():
     np.testing.assert_allclose(pairs.weight, weight[pairs.bags].prod(axis=1))
 
 
-@pytest.mark.parametrize("most", [1 << 22, 10], ids=["few bags", "many bags"])
-def test_pairs_that_are_drawn_stand_for_all(most, monkeypatch):
-    monkeypatch.setattr(module, "_ALL", most)
+def test_pairs_that_are_drawn_stand_for_all():
     lists = lists_of(1)
     shared = np.triu(lists.astype(int) @ lists.T > 0, 1).sum()
     pairs = bag_pairs(lists, np.ones(30), max_pairs=20, rng=np.random.default_rng(0))
@@ -36,6 +35,53 @@ def test_pairs_that_are_drawn_stand_for_all(most, monkeypatch):
     assert pairs.is_alike.sum() == (~pairs.is_alike).sum() == 20
     assert pairs.weight[pairs.is_alike].sum() == pytest.approx(shared)
     assert pairs.weight.sum() == pytest.approx(30 * 29 / 2)
+
+
+def test_all_pairs_of_a_kind_are_as_likely():
+    """Some bags have equal lists, some none, and some pairs share several labels."""
+    lists = lists_of(3, n=14)
+    assert (lists @ lists.T.astype(int)).max() > 1
+    assert not lists.any(axis=1).all()
+    shares = lists.astype(int) @ lists.T > 0
+    rng, n_draws = np.random.default_rng(0), 150
+    counts = np.zeros((14, 14))
+    for _ in range(n_draws):
+        pairs = bag_pairs(lists, np.ones(14), max_pairs=20, rng=rng)
+        np.add.at(counts, tuple(pairs.bags.T), 1.0)
+    for kind in (shares, ~shares):
+        drawn = counts[np.triu(kind, 1)]
+        share = 20 / len(drawn)
+        error = (drawn - n_draws * share) / np.sqrt(n_draws * share * (1.0 - share))
+        assert np.abs(error).max() < 4.0
+
+
+def test_pairs_depend_on_the_seed_alone():
+    first, again, other = (
+        bag_pairs(lists_of(1), np.ones(30), max_pairs=20, rng=np.random.default_rng(seed)).bags
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("is_alike", [True, False], ids=["share", "share none"])
+def test_the_only_pair_of_its_kind_is_found_among_a_million(is_alike):
+    """Neither kind is drawn until it comes, nor are all pairs held."""
+    n, rare = 1500, [3, 7]
+    if is_alike:
+        lists = np.eye(n, n + 1, dtype=bool)
+        lists[rare, n] = True
+    else:
+        lists = np.ones((n, 2), bool)
+        lists[rare] = np.eye(2)
+    tracemalloc.start()
+    pairs = bag_pairs(lists, np.ones(n), max_pairs=10, rng=np.random.default_rng(0))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    found = pairs.is_alike == is_alike
+    np.testing.assert_array_equal(pairs.bags[found], [rare])
+    assert (~found).sum() == 10
+    assert most < n * n  # bytes: two for each pair
 
 
 def test_nearest_rows_of_segments():

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from bagwise.solvers._result import Result, Status
 
 _NAME = "solve_mixture"
 _EMPTY = 1e-12  # share of all weights below which a component stays where it is
+_ROWS = 4096  # whose posteriors are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +33,13 @@ class Mixture:
     variances: Floats
     shares: Floats
 
-    def log_densities(self, rows: Floats, squares: Floats | None = None) -> Floats:
+    def log_densities(self, rows: Floats) -> Floats:
         """Return the log of share times density, of every row and each component.
 
         Rounding is relative to the squares of the rows: they should be near the origin.
         """
-        squares = rows * rows if squares is None else squares
         precision = 1.0 / self.variances
-        apart = squares @ precision.T
+        apart = (rows * rows) @ precision.T
         apart -= 2.0 * (rows @ (self.means * precision).T)
         apart += np.einsum("ij,ij->i", self.means * self.means, precision)
         apart = np.maximum(apart, 0.0, out=apart)
@@ -105,19 +106,18 @@ def solve_mixture(
     X = checked_array(_NAME, "rows", rows, (None, None))
     w = checked_weights(_NAME, weight, len(X))
     mixture = _checked_start(start, X.shape[1], min_variance)
-    squares, w = X * X, w / w.sum()
+    w = w / w.sum()
     history: list[float] = []
     status = Status.MAX_ITER
     with single_blas_thread():
         for step in range(max_iter + 1):
-            checkpoint()
-            posterior, logs = _posteriors(mixture.log_densities(X, squares))
-            history.append(-float(w @ logs))
+            moments = _expected(mixture, X, w)
+            history.append(-moments.log_density)
             if step and history[-2] - history[-1] <= tol * max(1.0, abs(history[-1])):
                 status = Status.CONVERGED
                 break
             if step < max_iter:
-                mixture = _maximized(mixture, X, squares, posterior * w[:, None], min_variance)
+                mixture = _maximized(mixture, moments, min_variance)
     return MixtureResult(
         x=mixture.means,
         mixture=mixture,
@@ -137,15 +137,41 @@ def _posteriors(logs: Floats) -> tuple[Floats, Floats]:
     return parts / total[:, None], largest + np.log(total)
 
 
-def _maximized(
-    old: Mixture, rows: Floats, squares: Floats, joint: Floats, min_variance: float
-) -> Mixture:
-    """Return the mixture that is best if each row belongs to components by these shares."""
-    mass = joint.sum(axis=0)
+class _Moments(NamedTuple):
+    """Of each component, the weight of its rows, their sum and that of their squares.
+
+    ``log_density`` is the mean of the logs of the rows' densities.
+    """
+
+    mass: Floats
+    sums: Floats
+    squares: Floats
+    log_density: float
+
+
+def _expected(mixture: Mixture, rows: Floats, weight: Floats) -> _Moments:
+    """Return the moments if each row belongs to components by its posteriors."""
+    shape = mixture.means.shape
+    mass, sums, squares, log_density = np.zeros(shape[0]), np.zeros(shape), np.zeros(shape), 0.0
+    for start in range(0, len(rows), _ROWS):
+        checkpoint()
+        x, w = rows[start : start + _ROWS], weight[start : start + _ROWS]
+        posterior, logs = _posteriors(mixture.log_densities(x))
+        joint = posterior * w[:, None]
+        mass += joint.sum(axis=0)
+        sums += joint.T @ x
+        squares += joint.T @ (x * x)
+        log_density += float(w @ logs)
+    return _Moments(mass, sums, squares, log_density)
+
+
+def _maximized(old: Mixture, moments: _Moments, min_variance: float) -> Mixture:
+    """Return the mixture that is best for given moments."""
+    mass = moments.mass
     is_empty = (mass < _EMPTY)[:, None]
     unit = np.maximum(mass, _EMPTY)[:, None]
-    means = np.where(is_empty, old.means, joint.T @ rows / unit)
-    spread = np.maximum(joint.T @ squares / unit - means * means, min_variance)
+    means = np.where(is_empty, old.means, moments.sums / unit)
+    spread = np.maximum(moments.squares / unit - means * means, min_variance)
     return Mixture(means, np.where(is_empty, old.variances, spread), mass / mass.sum())
 
 

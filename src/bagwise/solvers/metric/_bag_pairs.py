@@ -1,16 +1,13 @@
 """Pairs of bags that share a label or share none, and their nearest instances."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
-from bagwise._threads import ordered_map, slice_length
-
-_ALL = 1 << 22  # pairs up to which all are looked at
+from bagwise._threads import checkpoint, ordered_map, slice_length
 
 #: Where segments of rows begin, and where they end.
 Ends = tuple[Integers, Integers]
@@ -55,43 +52,119 @@ def bag_pairs(
     rng : numpy.random.Generator
         Draws pairs if there are more.
     """
-    n = len(lists)
-    listed = sp.csr_array(lists, dtype=np.int64)
-    shared = sp.triu(listed @ listed.T, k=1, format="coo")
-    alike = np.stack(shared.coords, axis=1).astype(np.int64)
-    n_others = n * (n - 1) // 2 - len(alike)
-    others = _others(n, alike, n_others, max_pairs, rng)
-    parts = [_drawn(alike, len(alike), max_pairs, rng), _drawn(others, n_others, max_pairs, rng)]
-    bags = np.concatenate([part for part, _ in parts])
-    share = np.repeat([share for _, share in parts], [len(part) for part, _ in parts])
-    is_alike = np.arange(len(bags)) < len(parts[0][0])
-    return BagPairs(bags, is_alike, weight[bags[:, 0]] * weight[bags[:, 1]] * share)
+    groups = _Groups(lists)
+    parts, share = [], []
+    for kind in groups.kinds():
+        drawn = min(kind.n_pairs, max_pairs)
+        ranks = np.arange(drawn)
+        if drawn < kind.n_pairs:
+            ranks = np.sort(rng.choice(kind.n_pairs, drawn, replace=False, shuffle=False))
+        parts.append(groups.pairs(kind, ranks))
+        share.append(kind.n_pairs / max(1, drawn))
+    bags = np.concatenate(parts)
+    n_drawn = [len(part) for part in parts]
+    weights = weight[bags[:, 0]] * weight[bags[:, 1]] * np.repeat(share, n_drawn)
+    return BagPairs(bags, np.arange(len(bags)) < n_drawn[0], weights)
 
 
-def _others(
-    n: int, alike: Integers, n_others: int, max_pairs: int, rng: np.random.Generator
-) -> Integers:
-    """Return pairs of bags that are not alike; not all if they are very many."""
-    taken = alike @ np.array([n, 1])
-    if n * (n - 1) // 2 <= _ALL:
-        first, second = np.triu_indices(n, 1)
-        codes = np.setdiff1d(first * n + second, taken, assume_unique=True)
-    else:
-        codes = np.empty(0, np.int64)
-        while len(codes) < min(max_pairs, n_others):
-            drawn = np.sort(rng.integers(n, size=(2 * max_pairs, 2)), axis=1)
-            drawn = drawn[drawn[:, 0] < drawn[:, 1]] @ np.array([n, 1])
-            codes = np.unique(np.append(codes, np.setdiff1d(drawn, taken)))
-    return np.stack(np.divmod(codes, n), axis=1).astype(np.int64)
+class _Kind(NamedTuple):
+    """The pairs of bags that share a label, or those that share none, counted by groups.
+
+    ``inside`` counts the pairs of two bags of a group, and ``across`` the bags of later groups that
+    make a pair with each bag of it.
+    """
+
+    is_alike: bool
+    inside: Integers
+    across: Integers
+    ends: Integers
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.ends[-1])
 
 
-def _drawn(
-    pairs: Integers, n_all: int, most: int, rng: np.random.Generator
-) -> tuple[Integers, float]:
-    """Return at most so many pairs, and how many pairs each of them stands for."""
-    if len(pairs) > most:
-        pairs = pairs[np.sort(rng.choice(len(pairs), most, replace=False))]
-    return pairs, n_all / max(1, len(pairs))
+class _Groups:
+    """Bags with equal lists, side by side: their pairs are counted, and found by their number.
+
+    Parameters
+    ----------
+    lists : ndarray of bool of shape (n_bags, n_labels)
+        Which labels are on the list of each bag.
+    """
+
+    def __init__(self, lists: Booleans) -> None:
+        words, group = np.unique(_words(lists), axis=0, return_inverse=True)
+        self.words = np.ascontiguousarray(words.T)
+        self.bags = np.argsort(group.ravel(), kind="stable")
+        self.sizes = np.bincount(group.ravel(), minlength=len(words))
+        self.starts = np.cumsum(self.sizes) - self.sizes
+
+    def kinds(self) -> tuple[_Kind, _Kind]:
+        """Count the pairs that share a label, and those that share none."""
+        alike = np.array([self.sizes[g + 1 :] @ self._shares(g) for g in range(len(self.sizes))])
+        later = len(self.bags) - self.starts - self.sizes
+        inside = self.sizes * (self.sizes - 1) // 2
+        is_listed = self.words.any(axis=0)
+        return (
+            self._kind(True, inside * is_listed, alike),
+            self._kind(False, inside * ~is_listed, later - alike),
+        )
+
+    def _kind(self, is_alike: bool, inside: Integers, across: Integers) -> _Kind:
+        return _Kind(is_alike, inside, across, np.cumsum(inside + self.sizes * across))
+
+    def pairs(self, kind: _Kind, ranks: Integers) -> Integers:
+        """Return the pairs of a kind that have these numbers, in ascending order of bags.
+
+        Parameters
+        ----------
+        kind : _Kind
+            The pairs are numbered group after group: first those inside, then for each bag those
+            across.
+        ranks : ndarray of int of shape (n_pairs,)
+            The numbers, sorted.
+        """
+        used, cuts = np.unique(np.searchsorted(kind.ends, ranks, side="right"), return_index=True)
+        parts = [np.empty((0, 2), np.int64)]
+        for g, own in zip(used, np.split(ranks, cuts)[1:], strict=True):
+            first = kind.ends[g] - kind.inside[g] - self.sizes[g] * kind.across[g]
+            parts.append(self._pairs_of(g, kind, own - first))
+        bags = np.sort(self.bags[np.concatenate(parts)], axis=1)
+        return np.asarray(bags[np.lexsort(bags.T[::-1])], np.int64)
+
+    def _pairs_of(self, g: int, kind: _Kind, ranks: Integers) -> Integers:
+        """Return the places of both bags of pairs of which the first is in a group."""
+        inside = _below_diagonal(ranks[ranks < kind.inside[g]])
+        parts = [self.starts[g] + inside]
+        if len(inside) < len(ranks):
+            own, rank = np.divmod(ranks[len(inside) :] - kind.inside[g], kind.across[g])
+            partners = self.sizes[g + 1 :] * (self._shares(g) == kind.is_alike)
+            ends = np.cumsum(partners)
+            place = np.searchsorted(ends, rank, side="right")
+            other = self.starts[g + 1 :][place] + rank - (ends[place] - partners[place])
+            parts.append(np.stack([self.starts[g] + own, other], axis=1))
+        return np.concatenate(parts)
+
+    def _shares(self, g: int) -> Booleans:
+        """Tell which later groups share a label with one."""
+        checkpoint()
+        shares = np.zeros(len(self.sizes) - g - 1, bool)
+        for word in np.flatnonzero(self.words[:, g]):
+            shares |= (self.words[word, g + 1 :] & self.words[word, g]) != 0
+        return shares
+
+
+def _words(lists: Booleans) -> NDArray[np.uint64]:
+    """Return rows of an indicator matrix as bits, 64 to a number."""
+    packed = np.packbits(lists, axis=1)
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+
+
+def _below_diagonal(ranks: Integers) -> Integers:
+    """Return pairs of numbers by their rank: (0, 1), (0, 2), (1, 2), (0, 3) and so on."""
+    larger = ((1.0 + np.sqrt(1.0 + 8.0 * ranks)) / 2.0).astype(np.int64)
+    return np.stack([ranks - larger * (larger - 1) // 2, larger], axis=1)
 
 
 def nearest(
