@@ -21,6 +21,7 @@ from bagwise.bags._segments import (
     segment_sum,
 )
 from bagwise.bags._source import BagSource, Chunk, in_parts, instance_bytes, parse_bytes
+from bagwise.bags._sparse_sums import sparse_sums
 from bagwise.bags._store import StoreWriter
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "segment_scatter",
     "segment_softmax",
     "segment_sum",
+    "sparse_sums",
 ]

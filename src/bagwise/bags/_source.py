@@ -212,12 +212,14 @@ class BagSource:
         """Join the arrays that ``function(chunk, *broadcast)`` returns, along their first axis.
 
         For results with one entry per bag or per instance. A function that returns a tuple of
-        arrays gives a tuple.
+        arrays gives a tuple, one that returns CSR matrices gives one of these.
         """
         pieces = list(self.map(function, *broadcast))
         if isinstance(pieces[0], tuple):
             return tuple(np.concatenate(part) for part in zip(*pieces, strict=True))
-        return np.concatenate(pieces)
+        if isinstance(pieces[0], np.ndarray):
+            return np.concatenate(pieces)
+        return _matrix.stack_rows(pieces)
 
     def refuse_changed(self) -> None:
         """Raise if a file behind memory-mapped bags has changed; `map` asks before each pass."""

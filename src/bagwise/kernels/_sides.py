@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
+from bagwise.bags import sparse_sums
 from bagwise.kernels._rows import BLOCK, Matrix, canonical_rows, slices
 
 
@@ -95,13 +96,7 @@ class Side:
     def feature_sums(self) -> Matrix:
         """Return the weighted sum of the instances of each bag: all that a linear kernel sees."""
         if sp.issparse(self.matrix):
-            shift = np.repeat(self.starts - self.offsets[:-1], np.diff(self.offsets))
-            every = np.arange(self.length) + shift
-            factor = sp.csr_array(
-                (self.weight(every, len(every)), every, self.offsets),
-                shape=(len(self.starts), self.matrix.shape[0]),
-            )
-            return factor @ self.matrix
+            return sparse_sums(self.matrix, self.starts, self.stops, weights=self.weights)
         out = np.zeros((len(self.starts), self.matrix.shape[1]))
         for rows in slices(self.length, BLOCK):
             checkpoint()

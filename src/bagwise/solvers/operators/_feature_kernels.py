@@ -5,6 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._jit import compiled
 from bagwise.solvers.operators._row_kernels import row_add, row_dot, row_loop, row_square
 
 
@@ -44,3 +45,28 @@ def square_norms(
     """Write the squared lengths of the rows."""
     for i in range(rows.shape[0]):
         out[i] = row_square(data, indices, indptr, rows[i])
+
+
+@compiled
+def fill_columns(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    place: Integers,
+    position: Integers,
+    start: int,
+    out: Floats,
+) -> None:
+    """Write the values of CSR rows that belong into a block of columns.
+
+    ``place`` has the new number of each column, ascending, or -1; the block begins at ``start``.
+    ``position`` says how far each row has been read, and moves on.
+    """
+    stop = start + out.shape[1]
+    for i in range(out.shape[0]):
+        p = position[i]
+        while p < indptr[i + 1] and place[indices[p]] < stop:
+            if place[indices[p]] >= 0:
+                out[i, place[indices[p]] - start] = data[p]
+            p += 1
+        position[i] = p

@@ -177,7 +177,7 @@ class FeatureRows(RowOperator):
     def gram(self) -> Floats:
         """Return the inner products of the rows with one another."""
         if self.is_sparse:
-            block = self.matrix[self.rows]
+            block = self.matrix if self.is_whole else self.matrix[self.rows]
             return cross_products(block, block)
         out = np.zeros((self.n, self.n))
         step = min(4096, max(16, slice_length(1e-10 * (self.n + 1) ** 2)))
@@ -196,28 +196,39 @@ def cross_products(left: Any, right: Any) -> Floats:
     """Return the inner products of the rows of two matrices, both dense or both sparse."""
     if not sp.issparse(left):
         return np.asarray(left.astype(np.float64) @ right.astype(np.float64).T)
-    counts = [np.bincount(side.indices, minlength=side.shape[1]) for side in (left, right)]
-    used = np.flatnonzero(counts[0] * counts[1])
+    count = np.bincount(left.indices, minlength=left.shape[1])
+    other = count if right is left else np.bincount(right.indices, minlength=right.shape[1])
+    used = np.flatnonzero(count * other)
     n_dense = float(left.shape[0]) * right.shape[0] * len(used)
-    if n_dense > _DENSE_PRODUCTS * float(counts[0] @ counts[1]):
+    if n_dense > _DENSE_PRODUCTS * float(count @ other):
         return np.asarray((left.astype(np.float64) @ right.astype(np.float64).T).toarray())
     return _by_columns(left, right, used)
 
 
 def _by_columns(left: Any, right: Any, used: Integers) -> Floats:
     """Return the inner products of sparse rows that are well filled: dense in some columns."""
-    first = sp.csc_array(left)[:, used]
-    other = first if right is left else sp.csc_array(right)[:, used]
     out = np.zeros((left.shape[0], right.shape[0]))
     step = min(4096, max(16, slice_length(1e-10 * (1 + out.size))))
-    for start in range(0, len(used), step):
+    more = None if right is left else _column_blocks(right, used, step)
+    for dense in _column_blocks(left, used, step):
         checkpoint()
-        dense = first[:, start : start + step].toarray().astype(np.float64)
-        more = dense
-        if other is not first:
-            more = other[:, start : start + step].toarray().astype(np.float64)
-        out += dense @ more.T
+        out += dense @ (dense if more is None else next(more)).T
     return out
+
+
+def _column_blocks(matrix: Any, used: Integers, step: int) -> Iterator[Floats]:
+    """Yield some columns of a CSR matrix with sorted indices, dense and so many at a time."""
+    from bagwise.solvers.operators._feature_kernels import fill_columns
+
+    place = np.full(matrix.shape[1], -1)
+    place[used] = np.arange(len(used))
+    stored = matrix.data, matrix.indices, matrix.indptr
+    data, indices, indptr = (_read_only(part) for part in stored)
+    position = indptr[:-1].astype(np.int64)
+    for start in range(0, len(used), step):
+        block = np.zeros((matrix.shape[0], min(step, len(used) - start)))
+        fill_columns(data, indices, indptr, place, position, start, block)
+        yield block
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:

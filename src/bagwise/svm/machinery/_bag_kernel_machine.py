@@ -7,11 +7,12 @@ import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
-from bagwise.bags import Bags, BagSource, Chunk, in_parts, segment_sum
+from bagwise.bags import Bags, BagSource, Chunk, in_parts, segment_sum, sparse_sums
 from bagwise.base import FeatureMap, Share, Target, make_features, make_map, problem_key
 from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
 from bagwise.solvers import DenseGram, RowOperator
 from bagwise.svm.machinery._kernel_machine import KernelMachine
+from bagwise.svm.machinery._points import divided_rows
 from bagwise.svm.machinery._precomputed import warn_unless_psd
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._representation import expansion_attributes, weights_of
@@ -153,7 +154,7 @@ class BagKernelMachine(BagRowMachine):
             weights = self._instance_weights(bags)
             feature_map, features = self._summed_features(bags, kernel, weights)
             squares = _row_squares(features) if kernel.name == "linear" else None
-            _divide_rows(features, self._norms(bags, kernel, weights, squares))
+            features = divided_rows(features, self._norms(bags, kernel, weights, squares))
             rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
             solutions = self._solve_rows(rows, target, cost_weight)
             coef = weights_of(solutions, features.shape[1])
@@ -188,8 +189,9 @@ class BagKernelMachine(BagRowMachine):
         }
         if kernel.name == "linear":
             feature_map = FeatureMap(kernel)
-            if weights is None and not bags.is_sparse:
-                return feature_map, in_parts(bags, lambda part: segment_sum(*part.segments))
+            if weights is None:
+                add_up = sparse_sums if bags.is_sparse else segment_sum
+                return feature_map, in_parts(bags, lambda part: add_up(*part.segments))
         elif self.approx == "cholesky":
             feature_map, features = make_features(kernel, bags.instances, **settings)
             return feature_map, weighted_sums(features, bags.offsets, weights)
@@ -200,9 +202,7 @@ class BagKernelMachine(BagRowMachine):
             own = None if weights is None else weights[chunk.rows]
             return weighted_sums(feature_map.transform(chunk.instances), chunk.bags.offsets, own)
 
-        parts = list(BagSource(bags).map(add))
-        is_sparse = sp.issparse(parts[0])
-        return feature_map, sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
+        return feature_map, BagSource(bags).concatenate(add)
 
     def _pair_sums(
         self, bags: Bags, kernel: InstanceKernel, share: Share | None
@@ -300,10 +300,7 @@ def weighted_sums(features: Any, offsets: Integers, weights: Floats | None) -> A
     """Return the sum of the features of each bag, each instance with its weight."""
     if not sp.issparse(features):
         return segment_sum(features, offsets[:-1], offsets[1:], weights=weights)
-    if weights is None:
-        weights = np.ones(features.shape[0])
-    shape = (len(offsets) - 1, features.shape[0])
-    return sp.csr_array((weights, np.arange(features.shape[0]), offsets), shape=shape) @ features
+    return sparse_sums(features, offsets[:-1], offsets[1:], weights=weights)
 
 
 def positive_root(squares: Floats) -> Floats:
@@ -328,11 +325,3 @@ def _row_squares(matrix: Any) -> Floats:
     if sp.issparse(matrix):
         return np.asarray(matrix.power(2).sum(axis=1), np.float64)
     return np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
-
-
-def _divide_rows(matrix: Any, divisor: Floats) -> None:
-    """Divide the rows of a dense or CSR matrix, in place."""
-    if sp.issparse(matrix):
-        matrix.data /= np.repeat(divisor, np.diff(matrix.indptr))
-    else:
-        matrix /= divisor[:, None]

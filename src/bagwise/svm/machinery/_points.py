@@ -4,9 +4,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from bagwise._arrays import Integers
-from bagwise.bags import Bags, BagSource, segment_mean
+from bagwise.bags import Bags, BagSource, segment_mean, sparse_sums
 from bagwise.kernels import InstanceKernel, fill_means, point_gram
 from bagwise.solvers import DenseGram, KernelRows, RowOperator
 from bagwise.svm.machinery._precomputed import given_gram, warn_unless_psd
@@ -71,18 +72,22 @@ def mean_instances(instances: Any, offsets: Integers) -> Any:
     """Return the mean of the instances of each bag, in their precision."""
     if not sp.issparse(instances):
         return segment_mean(instances, offsets[:-1], offsets[1:])
-    sizes = np.diff(offsets)
-    n = instances.shape[0]
-    share = np.repeat(1.0 / sizes, sizes)
-    means = sp.csr_array((share, np.arange(n), offsets), shape=(len(sizes), n)) @ instances
-    return means.astype(instances.dtype, copy=False)
+    sums = sparse_sums(instances, offsets[:-1], offsets[1:])
+    return divided_rows(sums, np.diff(offsets)).astype(instances.dtype, copy=False)
+
+
+def divided_rows(matrix: Any, divisor: NDArray[Any]) -> Any:
+    """Return the rows of a dense or CSR matrix, each divided by a number."""
+    if not sp.issparse(matrix):
+        return (matrix / divisor[:, None]).astype(matrix.dtype, copy=False)
+    values = matrix.data / np.repeat(divisor, np.diff(matrix.indptr))
+    return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def bag_means(bags: Bags, max_memory: int | str | None = None) -> Any:
     """Return the mean instance of each bag, in one pass and without a copy of the instances."""
     source = BagSource(bags, max_memory=max_memory)
-    parts = list(source.map(lambda chunk: mean_instances(chunk.instances, chunk.bags.offsets)))
-    return sp.vstack(parts, format="csr") if bags.is_sparse else np.concatenate(parts)
+    return source.concatenate(lambda chunk: mean_instances(chunk.instances, chunk.bags.offsets))
 
 
 def _stacked(rows: Any, more: Any) -> Any:
