@@ -66,7 +66,8 @@ def solve_ratio_metric(
     -----
     The start maximises the ratio of squares. A round bounds the norms above, by parabolas, and
     below, by tangents; what remains is a quadratic function of U. It is bounded in turn by a linear
-    one, whose minimum is the orthonormal factor of a polar decomposition.
+    one, whose minimum is the orthonormal factor of a polar decomposition. The round then goes on in
+    the direction of its step, further from round to round, where that lowers :math:`\lambda` more.
 
     Without the constraint a single direction is always optimal: see Notes of `MC2B`.
     """
@@ -102,6 +103,7 @@ class _Norms:
 
     def __init__(self, V: Floats, a: Floats, b: Floats) -> None:
         self.V, self.a, self.b = V, a, b
+        self.reach = 2.0  # how many steps a step is stretched to
 
     def start(self, n_components: int) -> _Point:
         """Return the best directions for squares."""
@@ -122,17 +124,25 @@ class _Norms:
         )
 
     def minimize(self, surrogate: _Surrogate, x: _Point, tol: float) -> _Point:
-        """Take steps that lower it, as long as they do."""
+        """Go to its minimum, and further in the same direction if the ratio is lower there."""
+        near = self._point(self._lowest(surrogate, x.U, tol))
+        far = self._point(_orthonormal(x.U + self.reach * (near.U - x.U)))
+        if self.value(far) < self.value(near):
+            self.reach *= 2.0
+            return far
+        self.reach = max(2.0, 0.5 * self.reach)
+        return near
+
+    def _lowest(self, surrogate: _Surrogate, U: Floats, tol: float) -> Floats:
+        """Take steps that lower the surrogate, as long as they do."""
         P, S = surrogate
-        U, bend = x.U, float(np.linalg.eigvalsh(P)[-1])
-        value = np.inf
+        bend, value = float(np.linalg.eigvalsh(P)[-1]), np.inf
         for _ in range(_STEPS):
-            left, _, right = np.linalg.svd(bend * U - P @ U + S, full_matrices=False)
-            U = left @ right
+            U = _orthonormal(bend * U - P @ U + S)
             before, value = value, float(np.vdot(P @ U, U) - 2.0 * np.vdot(S, U))
             if not before - value > tol * abs(value):
                 break
-        return self._point(U)
+        return U
 
     def _point(self, U: Floats) -> _Point:
         mapped = self.V @ U
@@ -142,3 +152,9 @@ class _Norms:
         """Return the weighted sum of the outer products of the rows with themselves."""
         scaled = self.V * np.sqrt(weight)[:, None]
         return np.asarray(scaled.T @ scaled)
+
+
+def _orthonormal(matrix: Floats) -> Floats:
+    """Return the nearest matrix with orthonormal columns."""
+    left, _, right = np.linalg.svd(matrix, full_matrices=False)
+    return np.asarray(left @ right)
