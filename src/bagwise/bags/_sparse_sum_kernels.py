@@ -1,14 +1,27 @@
 """Compiled loops that add up the rows of a CSR matrix, bag by bag."""
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._jit import compiled
 
 _SCANNED = 8  # columns that are looked at in the time in which one is sorted
 
 
 @compiled
-def count_columns(indices, indptr, starts, stops, n_columns, first, last, count):
+def count_columns(
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    starts: Integers,
+    stops: Integers,
+    n_columns: int,
+    first: int,
+    last: int,
+    count: Integers,
+) -> None:
     """Write in how many columns each bag stores values."""
     last_bag = np.full(n_columns, -1)
     for i in range(first, last):
@@ -22,8 +35,19 @@ def count_columns(indices, indptr, starts, stops, n_columns, first, last, count)
 
 @compiled
 def fill_sums(
-    data, indices, indptr, weights, starts, stops, n_columns, first, last, indptr_out, total, column
-):
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    weights: Floats,
+    starts: Integers,
+    stops: Integers,
+    n_columns: int,
+    first: int,
+    last: int,
+    bounds: NDArray[Any],
+    total: Floats,
+    column: NDArray[Any],
+) -> None:
     """Write the sums of bags one behind the other, columns in order.
 
     Bags that store many values have their columns found by a look at all, others by sorting those
@@ -32,7 +56,7 @@ def fill_sums(
     sums, is_stored = np.zeros(n_columns), np.zeros(n_columns, np.bool_)
     for i in range(first, last):
         low, high = indptr[starts[i]], indptr[stops[i]]
-        begin, end = indptr_out[i], indptr_out[i + 1]
+        begin, end = bounds[i], bounds[i + 1]
         add_rows(data, indices, indptr, weights, starts[i], stops[i], sums, is_stored)
         k = begin
         if (high - low) * _SCANNED >= n_columns:
@@ -55,7 +79,16 @@ def fill_sums(
 
 
 @compiled
-def add_rows(data, indices, indptr, weights, start, stop, sums, is_stored):
+def add_rows(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    weights: Floats,
+    start: int,
+    stop: int,
+    sums: Floats,
+    is_stored: Booleans,
+) -> None:
     """Add rows, and note which columns they store."""
     if not len(weights):
         for p in range(indptr[start], indptr[stop]):
