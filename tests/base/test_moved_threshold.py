@@ -13,6 +13,7 @@ from bagwise import all_estimators
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, Target
 from bagwise.base._moved_threshold import Task, folds
+from bagwise.embedding import DDSVM, PPMMSVM, MInD
 from bagwise.exceptions import ConstantModelWarning, MovedThresholdWarning
 from bagwise.svm import MIODM, PCSVM, SBMIL, SIL, SMIL, MIKernelSVM, StatisticKernelSVM, miSVM
 from bagwise.testing import make_toy_bags
@@ -25,6 +26,9 @@ METHODS = [
     SMIL(C=0.01),
     MIKernelSVM(C=0.01),
     StatisticKernelSVM(C=0.01),
+    MInD(C=0.01),
+    PPMMSVM(C=0.1, n_components=10, random_state=0),
+    DDSVM(C=0.1, n_candidates=5),
 ]
 
 

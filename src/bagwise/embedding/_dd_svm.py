@@ -91,7 +91,7 @@ class DDSVM(BagClassifier):
         Their vectors, for the prototypes of all outputs.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         Their coefficients.
-    |intercept_, classes_, multilabel_|
+    |intercept_, intercept_shift_, classes_, multilabel_|
     result_ : Certificate
         Objective above for the prototypes that were found, duality gap, how the solver ended, and
         the seconds of the whole fit.
@@ -238,6 +238,10 @@ class DDSVM(BagClassifier):
     @property
     def _kernel(self) -> InstanceKernel:
         return InstanceKernel("rbf", gamma=self.gamma)
+
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         vectors = _distances(bags, self.prototypes_, self.scales_) / self.units_

@@ -104,6 +104,9 @@ class MInD(MetricParameter, BagClassifier):
         Weights of the dissimilarities as they are: their scale is in it. Not with an ``estimator``.
     intercept_ : ndarray of shape (n_outputs,)
         Constant of the decision function. Not with an ``estimator``.
+    intercept_shift_ : ndarray of shape (n_outputs,)
+        What it was moved by, if the optimum gives all training bags one of two labels; else 0. Not
+        with an ``estimator``.
     factors_ : ndarray of shape (n_outputs, n_prototypes)
         What dissimilarities are multiplied by before ``estimators_`` see them; only with an
         ``estimator``.
@@ -275,6 +278,10 @@ class MInD(MetricParameter, BagClassifier):
         return 8 * len(bags) ** 2
 
     # -------------------------------------------------------------------------------- scoring
+
+    @property
+    def _threshold_moves(self) -> bool:
+        return self.estimator is None
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         share = shared_by(bags)

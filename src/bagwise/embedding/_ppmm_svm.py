@@ -83,7 +83,7 @@ class PPMMSVM(BagClassifier):
         The power p of each output.
     coef_ : ndarray of shape (n_outputs, n_components)
         Weights w.
-    |intercept_, classes_, multilabel_|
+    |intercept_, intercept_shift_, classes_, multilabel_|
     result_ : Certificate
         Objective above for the mixture that was found, duality gap, how the solver ended, and the
         seconds of the whole fit.
@@ -221,6 +221,10 @@ class PPMMSVM(BagClassifier):
         return int(16 * self.n_components * bags.n_features)
 
     # -------------------------------------------------------------------------------- scoring
+
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         counts = _counts(bags, Mixture(self.means_, self.variances_, self.shares_))

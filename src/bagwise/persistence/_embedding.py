@@ -33,7 +33,7 @@ _MIND: dict[str, Field] = {
     "prototype_instances_": Matrix("n_instances", "n_features"),
     "prototype_offsets_": Array(kinds="i", shape=("n_offsets",), itemsizes=(8,), ge=0),
     "coef_": Array(shape=("n_outputs", "n_prototypes"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    **INTERCEPT,
     "estimators_": Optional(Nothing(_ON_TOP)),
     "factors_": Optional(Nothing(_ON_TOP)),
     "result_": CertificateField(),
@@ -59,7 +59,7 @@ _DD_SVM: dict[str, Field] = {
     "support_": Array(kinds="i", shape=("n_support",), itemsizes=(8,), ge=0),
     "support_vectors_": Array(shape=("n_support", "n_prototypes"), itemsizes=(8,)),
     "dual_coef_": Array(shape=("n_outputs", "n_support"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    **INTERCEPT,
     "result_": CertificateField(),
 }
 
@@ -82,7 +82,7 @@ _PPMM_SVM: dict[str, Field] = {
     "shares_": Array(shape=("n_components",), itemsizes=(8,), ge=0),
     "powers_": Array(shape=("n_outputs",), itemsizes=(8,), ge=0),
     "coef_": Array(shape=("n_outputs", "n_components"), itemsizes=(8,)),
-    "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
+    **INTERCEPT,
     "result_": CertificateField(),
 }
 
