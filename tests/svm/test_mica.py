@@ -9,7 +9,9 @@ from scipy.optimize import linprog
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from bagwise import Bags
+from bagwise.solvers import Status
 from bagwise.svm import MICA
+from bagwise.svm.machinery import _one_norm_trainer
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags
 
@@ -67,6 +69,29 @@ def test_objective_is_the_one_in_the_docstring_and_falls(model, kind):
     assert len(history) == model.n_iter_ + 1
     assert (np.diff(history) <= 0).all()
     assert history[-1] == model.result_.objective
+
+
+def test_only_the_first_of_many_rows_is_given_up_early(monkeypatch):
+    """It suggests key instances; noise in 180 dimensions takes more steps than it has rows."""
+    results, solve = [], _one_norm_trainer.solve_one_norm_svm
+
+    def recorded(*args, **kwargs):
+        results.append(solve(*args, **kwargs))
+        return results[-1]
+
+    monkeypatch.setattr(_one_norm_trainer, "solve_one_norm_svm", recorded)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2400, 180)), np.arange(1200) % 8 == 0
+    X[::16, :8] += 1.0
+    bags = Bags(X, np.arange(0, 2401, 2))
+    model = MICA(C=1.0, kernel="linear", n_init=1).fit(bags, y)
+    first, *others = results
+    assert first.status is Status.MAX_ITER
+    assert first.n_iter == len(first.alpha)
+    assert others
+    assert all(result.converged for result in others)
+    assert model.result_.converged
+    assert model.result_.objective == pytest.approx(objective(model, bags, y), rel=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

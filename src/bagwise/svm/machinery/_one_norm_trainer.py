@@ -11,6 +11,9 @@ from bagwise.bags import segment_rows
 from bagwise.solvers import FeatureOperator, OneNormSVMResult, perturbed, solve_one_norm_svm
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
+_SOLVER_STEPS = 1_000_000  # simplex steps that one problem may take
+_FEW_ROWS = 2000  # whose problems cost next to nothing
+
 
 class _Points:
     """Rows that are instances or means of bags, with the features of the instances."""
@@ -78,6 +81,8 @@ class OneNormTrainer:
         Whether the features are a kernel with all instances.
     tol : float
         Of the solver.
+    is_rough : bool
+        Whether a problem with more than 2,000 rows may take no more simplex steps than it has rows.
     """
 
     features: FeatureOperator
@@ -86,6 +91,7 @@ class OneNormTrainer:
     column_key: Floats
     is_kernel: bool = True
     tol: float = 1e-6
+    is_rough: bool = False
 
     keeps_bounds: ClassVar = False  # it starts from a basis
 
@@ -112,6 +118,7 @@ class OneNormTrainer:
             penalty=perturbed(np.ones(len(self.column_key)), self.column_key),
             start=start.result if isinstance(start, OneNormSolution) else None,
             tol=self.tol,
+            max_iter=points.n if self.is_rough and points.n > _FEW_ROWS else _SOLVER_STEPS,
         )
         return OneNormSolution(
             rows=rows,
