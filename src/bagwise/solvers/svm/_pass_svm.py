@@ -165,6 +165,8 @@ class _Search(Bounds):
         if start is not None:
             self.offer_start(start)
             smooth.begin_at(start[1])
+        else:
+            smooth.begin_evenly()
         while not self.ended:
             checkpoint()
             if sets_left and smooth.n_support <= MOST_SUPPORT and self.n_bound <= MOST_BOUND:

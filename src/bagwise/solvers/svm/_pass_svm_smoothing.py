@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
-from bagwise.solvers.svm._pass_svm_bounds import Bounds
+from bagwise.solvers.svm._multipliers import balanced
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point
 from bagwise.solvers.svm._primal_newton import NewtonModel
 
 _SEED = 2010  # of the samples
@@ -14,6 +15,8 @@ _MOST_FEATURES = 4096  # counted for it
 _SMALLEST_SAMPLE = 1000
 _SHARE = 0.1  # of a gradient that a step on a sample may leave
 _BALANCED = 1e-10  # of the answers that may be left; one multiplier makes up for it
+_UNEVEN = 0.4  # share of all costs in balanced multipliers, below which one sign has most of them
+_GOOD = 0.1  # share of the objective that these should reach
 _SHARPEN = 3.0  # factor between the slopes of successive smoothings
 
 
@@ -34,12 +37,28 @@ class Smoothing:
         )  # fmt: skip
         self.sharpness = 1.0
         self.v: Floats | None = None  # the sum of rows that the answers make, once it is known
+        self.center_v: Floats | None = None  # the same of the centre
+
+    def begin_evenly(self) -> None:
+        """Begin about multipliers that are one share of the costs of each sign, if they are good.
+
+        They are where one sign has most of the costs and weights do not help.
+        """
+        bounds = self.bounds
+        alpha = balanced(bounds.cost, bounds.sign)
+        if float(alpha.sum()) > _UNEVEN * float(bounds.cost.sum()):
+            return
+        v = bounds.combine(bounds.sign * alpha)
+        bounds.offer_dual(alpha, v)
+        if bounds.lower >= _GOOD * bounds.primal:
+            self.model.base, self.center_v = alpha, v
+            self._bend()
 
     def begin_at(self, dual: Floats) -> None:
         """Go on at the best point met, about multipliers that are known."""
         bounds, model = self.bounds, self.model
         model.w, model.b, model.z = bounds.w, bounds.b, bounds.z
-        model.base = np.minimum(dual, bounds.cost)
+        model.base, self.center_v = np.minimum(dual, bounds.cost), None
         self.sharpness = max(self.sharpness, 4.0)
         self.n_support = int(np.count_nonzero(bounds.shortfall(model.z, model.b) > 0.0))
         self._bend()
@@ -48,9 +67,12 @@ class Smoothing:
         """Look at the answers; then move the centre, or take a Newton step."""
         bounds, model = self.bounds, self.model
         self._settle()
-        if self.v is None:
-            self.v = bounds.combine(model.signed)
         alpha = np.abs(model.signed)
+        if self.v is None:
+            if self.center_v is not None and np.allclose(alpha, model.base, rtol=_BALANCED, atol=0):
+                alpha, self.v = model.base, self.center_v
+            else:
+                self.v = bounds.combine(model.signed)
         self.n_support = int(np.count_nonzero(alpha))
         bounds.offer_point(model.w, model.b, model.z)
         bounds.offer_dual(alpha, self.v)
@@ -60,18 +82,39 @@ class Smoothing:
         short = bounds.shortfall(model.z, model.b)
         smoothing = float(bounds.cost @ np.maximum(short, 0.0)) - float(alpha @ short)
         if 0.5 * float(gradient @ gradient) <= smoothing:
-            model.base = alpha
+            model.base, self.center_v = alpha, self.v
             self.sharpness *= _SHARPEN
             self._bend()
+            self._go_back()
             return
         self._newton(alpha, gradient)
 
     def _bend(self) -> None:
-        """Set the slopes; where no row comes near its cost, costs say nothing about alpha."""
+        """Set the slopes; where no row of a sign comes near its cost, costs do not tell alpha."""
         cost, model = self.bounds.cost, self.model
-        most = max(2.0 * float(model.base.max(initial=0.0)), 1e-6 * float(cost.max()))
+        least, most = 1e-6 * float(cost.max()), np.empty(len(cost))
+        for side in (model.sign < 0.0, model.sign > 0.0):
+            most[side] = max(least, 2.0 * float(model.base[side].max(initial=0.0)))
         model.slope = self.sharpness * np.minimum(cost, most)
         self.v = None
+
+    def _go_back(self) -> None:
+        """Go to the best point met if the smoothed hinge is lower there.
+
+        About a new centre it may be, as where weights do not help: there the centre itself answers.
+        """
+        bounds, model = self.bounds, self.model
+        best: Point = bounds.w, bounds.b, bounds.z
+        if self._smoothed(best) < self._smoothed((model.w, model.b, model.z)):
+            model.w, model.b, model.z = best
+
+    def _smoothed(self, point: Point) -> float:
+        """Return the objective with the smoothed hinge."""
+        model, (w, b, z) = self.model, point
+        short = self.bounds.shortfall(z, b)
+        change = np.clip(model.slope * short, -model.base, model.cap - model.base)
+        loss = (model.base + change) @ short - 0.5 * float(change @ (change / model.slope))
+        return 0.5 * float(w @ w) + float(loss)
 
     def _settle(self) -> None:
         """Find the intercept at which the answers of both signs weigh the same."""
