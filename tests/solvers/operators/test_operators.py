@@ -254,6 +254,17 @@ def test_rows_piece_by_piece(monkeypatch, as_matrix):
     np.testing.assert_allclose(rows.gram(), X @ X.T, atol=1e-12)
 
 
+def test_rough_curvature_is_in_single_precision_where_that_will_do():
+    rng = np.random.default_rng(4)
+    X, weight = rng.normal(size=(50, 6)), rng.random(50)
+    single = FeatureRows(X.astype(np.float32))
+    exact = single.curvature(weight)
+    rough = single.rough_curvature(weight)
+    assert 0 < np.abs(rough - exact).max() < 1e-4
+    assert (FeatureRows(X).rough_curvature(weight) == FeatureRows(X).curvature(weight)).all()
+    assert (single.rough_curvature(1e9 * weight) == single.curvature(1e9 * weight)).all()
+
+
 def test_features_by_columns():
     close(FeatureRows(WIDE, ORDER).columns(np.array([2, 0])), WIDE[ORDER][:, [2, 0]])
     close(FeatureRows(sparse.csr_array(X)).columns(np.array([1])), X[:, [1]])

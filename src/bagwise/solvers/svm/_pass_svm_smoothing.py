@@ -132,7 +132,7 @@ class Smoothing:
         some, weight = self._sample()
         rows = bounds.rows.take(some)
         model.gradient, model.gradient_b = gradient, 0.0
-        dw, db = model.direction_on(rows, weight)
+        dw, db = model.direction_on(rows, weight, rough=True)
         inside = (alpha[some] > 0.0) & (alpha[some] < model.cap[some])
         self._offer_corrected(alpha, some, rows, np.where(inside, weight, 0.0), dw, db)
         if bounds.ended:

@@ -381,11 +381,14 @@ class NewtonModel:
         free, weight = self.free_terms()
         return *self.direction_on(self.matrix.take(free), weight), len(free)
 
-    def direction_on(self, rows: FeatureRows, weight: Floats) -> tuple[Floats, float]:
+    def direction_on(
+        self, rows: FeatureRows, weight: Floats, *, rough: bool = False
+    ) -> tuple[Floats, float]:
         """Return the Newton step if these rows, bent by these weights, are all that bends."""
         d, count = self.matrix.d, rows.n
         if self.quadratic is not None or d <= min(max(2 * count, 64), _LARGEST_SYSTEM):
-            step = self._primal_direction(rows.curvature(weight))
+            curvature = rows.rough_curvature if rough else rows.curvature
+            step = self._primal_direction(curvature(weight))
         elif count <= _LARGEST_SYSTEM:
             step = self._dual_direction(rows, weight)
         else:
