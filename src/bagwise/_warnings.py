@@ -8,17 +8,17 @@ from contextvars import ContextVar
 
 #: Packages whose lines are never the user's.
 _PASSED_OVER = frozenset({"bagwise", "sklearn", "joblib"})
-_is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
+_left_out: ContextVar[tuple[type[Warning], ...]] = ContextVar("left_out", default=())
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Leave out the library's own warnings, in this thread, of work that repeats earlier work."""
-    token = _is_quiet.set(True)
+def quiet(category: type[Warning] = Warning) -> Iterator[None]:
+    """Leave out the library's own warnings of a category, in this thread."""
+    token = _left_out.set((*_left_out.get(), category))
     try:
         yield
     finally:
-        _is_quiet.reset(token)
+        _left_out.reset(token)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -26,7 +26,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
     Where there is none, as in a thread or process of theirs, it is the outermost line.
     """
-    if _is_quiet.get():
+    if issubclass(category, _left_out.get()):
         return
     level, frame = 2, sys._getframe(1)  # the caller, as `warnings.warn` counts from here
     while frame.f_back is not None and _package(frame.f_globals) in _PASSED_OVER:

@@ -51,4 +51,7 @@ class ConstantModelWarning(UserWarning):
 
 
 class MovedThresholdWarning(ConstantModelWarning):
-    """At its optimum a classifier predicts the same for all bags; its threshold was moved."""
+    """A classifier called all bags the same, or mistook too many, and its threshold was moved.
+
+    See the fitted attribute ``intercept_shift_``.
+    """

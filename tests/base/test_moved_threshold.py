@@ -12,9 +12,12 @@ import bagwise
 from bagwise import all_estimators
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, Target
-from bagwise.base._moved_threshold import Task, folds
+from bagwise.base._moved_threshold import Task, _shift, folds
+from bagwise.density import APR
 from bagwise.embedding import DDSVM, PPMMSVM, MInD
 from bagwise.exceptions import ConstantModelWarning, MovedThresholdWarning
+from bagwise.metric import MC2B, MIML, MIMLCA, MLCA, MildML
+from bagwise.neighbors import CitationKNN
 from bagwise.svm import MIODM, PCSVM, SBMIL, SIL, SMIL, MIKernelSVM, StatisticKernelSVM, miSVM
 from bagwise.testing import make_toy_bags
 
@@ -136,10 +139,45 @@ def test_nothing_moves_where_two_labels_are_predicted():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = SIL().fit(bags, y)
-    assert model.intercept_shift_.tolist() == [0.0]
+        others = [clone(other).fit(bags, y) for other in (MIMLCA(), MLCA(), APR())]
+    for other in (model, *others):
+        assert other.intercept_shift_.tolist() == [0.0]
     with pytest.warns(ConstantModelWarning, match="predicts 'c' for every bag"):
         model = SIL().fit(np.zeros((6, 2)), list("abcccc"))
     assert model.intercept_shift_.tolist() == [0.0, 0.0, 0.0]
+
+
+BY_FREQUENCY = [MIMLCA(), MIML(), MildML(), MC2B(max_iter=20), APR(epsilon=1e-6)]
+
+
+@pytest.mark.parametrize("model", BY_FREQUENCY, ids=lambda model: type(model).__name__)
+def test_methods_that_do_not_count_mistakes_predict_labels_as_often_as_there_are(model, tmp_path):
+    bags, y = rare_bags(shift=1.0)
+    with pytest.warns(MovedThresholdWarning, match="the most frequent label is for 95%"):
+        model = clone(model).fit(bags, y)
+    assert model.predict(bags).sum() == 5
+    before = np.sign(model.decision_function(bags) - model.intercept_shift_[0])
+    assert (before == 2 * y - 1).mean() <= 0.95  # no better than always 0
+    assert model.score(bags, y) > (before == 2 * y - 1).mean()
+    bagwise.save(model, tmp_path / "m.model")
+    again = bagwise.load(tmp_path / "m.model")
+    np.testing.assert_array_equal(again.decision_function(bags), model.decision_function(bags))
+
+
+def test_labels_of_instances_are_matched_where_instances_are_learned_from():
+    bags, y = rare_bags(shift=1.0)
+    with pytest.warns(MovedThresholdWarning):
+        model = MLCA().fit(bags, y)
+    rows = bags.reshape(-1, 1, 3)
+    assert model.predict(rows).sum() == 5 * 6  # all instances of a positive bag bear its label
+
+
+def test_a_metric_says_nothing_of_labels():
+    bags, y = rare_bags(shift=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MIMLCA().fit_transform(Bags.from_array(bags), y)
+        CitationKNN(metric=MIMLCA()).fit(bags, y)
 
 
 def test_what_the_user_chose_stays():
@@ -219,5 +257,5 @@ def test_intercepts_that_may_move_are_constants_of_bag_scores(cls):
     y = np.arange(8) % 2
     model = cls().fit(bags, y)
     before = model.decision_function(bags)
-    model.intercept_ = model.intercept_ + 0.25
+    _shift(model, 0.25)
     np.testing.assert_allclose(model.decision_function(bags), before + 0.25, atol=1e-12)

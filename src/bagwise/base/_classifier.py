@@ -65,6 +65,15 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """
         return False
 
+    @property
+    def _counts_mistakes(self) -> bool:
+        """Whether the objective is about how many bags get their label, as that of a machine is.
+
+        If not, the threshold also moves where training bags get it less often than by the most
+        frequent label.
+        """
+        return True
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from labelled bags.
 

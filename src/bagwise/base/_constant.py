@@ -1,4 +1,4 @@
-"""Models that say the same of every bag."""
+"""Models that say the same of every bag, or of too many."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._warnings import warn
-from bagwise.base._moved_threshold import Task, move_threshold
+from bagwise.base._moved_threshold import Task, match_frequency, move_threshold
 from bagwise.base._target import Target
 from bagwise.exceptions import ConstantModelWarning
 
@@ -26,7 +26,8 @@ _ADVICE = {
 def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
     """Move the threshold of a model that predicts one class for all training bags, or warn.
 
-    Only with two classes; see `move_threshold`.
+    Only with two classes; see `move_threshold`. Of classifiers that do not count mistakes it moves
+    sooner; see `match_frequency`.
 
     Parameters
     ----------
@@ -40,12 +41,15 @@ def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
         classifier.intercept_shift_ = np.zeros(target.n_outputs)
     if (target.positive == target.positive[0]).all():
         return
+    is_movable = classifier._threshold_moves and target.codes is not None and target.n_outputs == 1
+    if is_movable and not classifier._counts_mistakes and match_frequency(classifier, task):
+        return
     order = in_turn(target)
     scores = _scores_if_constant(classifier, bags, order)
     if scores is None:
         return
-    is_movable = classifier._threshold_moves and target.codes is not None and target.n_outputs == 1
     in_place = target.side * scores[np.argsort(order), 0]
+    is_movable = is_movable and classifier._counts_mistakes
     if not (is_movable and move_threshold(classifier, task, in_place)):
         _warn_constant(classifier, classifier._labels_of(scores[:1])[0])
 

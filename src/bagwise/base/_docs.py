@@ -296,6 +296,12 @@ _ATTRIBUTES = {
         among bags that were left out of the fit in three folds. Else 0. ``result_`` is about
         the optimum, whose constant is ``intercept_ - intercept_shift_``.""",
     ),
+    "intercept_shift_: frequency": (
+        "ndarray of shape (n_outputs,)",
+        """What is added to the scores of bags. With two classes, where fewer training bags get
+        their label than by the most frequent one, both are predicted as often as there are: the
+        objective does not know which is rare. Else 0.""",
+    ),
     "result_": (
         "Certificate",
         "Objective, duality gap, how the solver ended, and the seconds of the whole fit.",

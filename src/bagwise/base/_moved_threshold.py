@@ -1,10 +1,13 @@
-"""Where to call bags positive if the optimum of a method calls none so, or all.
+"""Where to call bags positive if the optimum of a method calls none so, or all, or too many.
 
 A machine with few positive bags may have an optimum with one label for all of them, while its
 scores still rank bags. On the bags that it learned from these scores say little about others: of
 bags that no machine has seen, a threshold which is right for most training bags calls far too many
 positive. So the threshold comes from machines that each learned from two thirds of the bags, and
 the scores they give to the last third.
+
+Methods that do not count mistakes, such as those that take the nearest centre, have no such optimum
+and hardly fit the labels of their training bags: these bags' own scores do.
 """
 
 from copy import copy
@@ -74,9 +77,8 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> b
     )
     if found <= mistaken:
         return False
-    shift, (label,) = -side * level, classifier._labels_of(side * scores[:1, None])
-    classifier.intercept_shift_ += shift
-    classifier.intercept_ = classifier.intercept_ + shift
+    (label,) = classifier._labels_of(side * scores[:1, None])
+    shift = _shift(classifier, -side * level)
     positive = classifier.classes_[int(side > 0)]
     msg = (
         f"{type(classifier).__name__} predicts {label.item()!r} at its optimum for every bag that "
@@ -86,6 +88,52 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> b
     )
     warn(msg, MovedThresholdWarning)
     return True
+
+
+def match_frequency(classifier: "BagClassifier", task: Task) -> bool:
+    """Move the threshold to where as much weight of training bags is called positive as is.
+
+    It stays if more of these bags have their label than have the most frequent one, or if their
+    scores are all equal.
+
+    Parameters
+    ----------
+    classifier : BagClassifier
+        Fitted, with two classes.
+    task : Task
+        What it was fitted to.
+
+    Returns
+    -------
+    bool
+        Whether it was moved; a warning says so.
+    """
+    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
+    scores = side * classifier._bag_scores(task.bags)[:, 0]
+
+    def right(level: float) -> float:
+        return float(np.average((scores > level) == (sign > 0), weights=weight))
+
+    before, by_frequency = right(0.0), max(right(-np.inf), right(np.inf))
+    level = matching_threshold(scores, sign, weight, _RESOLUTION)
+    if level is None or before > by_frequency or right(level) <= before:
+        return False
+    shift = _shift(classifier, -side * level)
+    msg = (
+        f"{type(classifier).__name__} is right for {before:.0%} of the bags that it learned from, "
+        f"and the most frequent label is for {by_frequency:.0%}. The threshold was moved by "
+        f"{shift:.3g}, so that it predicts both labels as often as there are: it is right for "
+        f"{right(level):.0%} then."
+    )
+    warn(msg, MovedThresholdWarning)
+    return True
+
+
+def _shift(classifier: "BagClassifier", shift: float) -> float:
+    classifier.intercept_shift_ += shift
+    if hasattr(classifier, "intercept_"):  # others add the shift itself
+        classifier.intercept_ = classifier.intercept_ + shift
+    return shift
 
 
 def folds(task: Task) -> Integers | None:

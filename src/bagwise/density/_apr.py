@@ -56,7 +56,7 @@ class APR(AsymmetricClassifier):
         Upper bounds; infinity for features that were dropped.
     scale_ : float
         The unit s.
-    |classes_, multilabel_, pos_label_|
+    |classes_, multilabel_, pos_label_, intercept_shift_: frequency|
     |n_features_in_, feature_names_in_|
     result_ : Certificate
         The sum of widths above, of the features that were kept and before the expansion.
@@ -156,6 +156,14 @@ class APR(AsymmetricClassifier):
 
     # --------------------------------------------------------------------------------- scores
 
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
+
+    @property
+    def _counts_mistakes(self) -> bool:
+        return False
+
     def _room(self, instances: Any, output: int) -> Floats:
         """Return the distance of instances to the nearest bound, negative outside."""
         lower, upper = self.lower_[output], self.upper_[output]
@@ -169,14 +177,18 @@ class APR(AsymmetricClassifier):
             outputs = range(len(self.lower_))
             return np.column_stack([self._room(chunk.instances, k) for k in outputs])
 
-        return np.asarray(self._side * BagSource(bags).concatenate(score))
+        return self._moved(BagSource(bags).concatenate(score))
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         def score(chunk: Chunk) -> Floats:
             rooms = (self._room(chunk.instances, k) for k in range(len(self.lower_)))
             return np.column_stack([np.maximum.reduceat(room, chunk.starts) for room in rooms])
 
-        return np.asarray(self._side * BagSource(bags).concatenate(score))
+        return self._moved(BagSource(bags).concatenate(score))
+
+    def _moved(self, rooms: Floats) -> Floats:
+        """Return scores, with the threshold where it was moved to."""
+        return np.asarray(self._side * rooms + getattr(self, "intercept_shift_", 0.0))
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(

@@ -51,7 +51,8 @@ class MC2B(LinearMetricLearner):
     Attributes
     ----------
     |components_, offset_, assignments_, centroids_, mapped_centroids_, used_|
-    |classes_, multilabel_, result_, n_iter_, n_features_in_, feature_names_in_|
+    |classes_, multilabel_, intercept_shift_: frequency|
+    |result_, n_iter_, n_features_in_, feature_names_in_|
 
     See Also
     --------

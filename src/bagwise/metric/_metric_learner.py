@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval
+from bagwise._warnings import quiet
 from bagwise.bags import Bags, BagSource, segment_max
 from bagwise.base import BagClassifier, Target, holds_bags, linear_scores
+from bagwise.exceptions import ConstantModelWarning
 
 _NONE = {"i": -1, "u": -1, "U": "none"}
 
@@ -46,6 +48,14 @@ class MetricLearner(
             msg = f"{type(self).__name__} needs a label on some list. All lists are empty."
             raise ValueError(msg)
         return task, known
+
+    @property
+    def _threshold_moves(self) -> bool:
+        return True
+
+    @property
+    def _counts_mistakes(self) -> bool:
+        return False
 
     # ----------------------------------------------------------------------------- the metric
 
@@ -84,7 +94,9 @@ class MetricLearner(
         mapped : Bags or ndarray
             As `transform`.
         """
-        return self.fit(X, y, sample_weight).transform(X)
+        with quiet(ConstantModelWarning):  # nobody asks it for labels
+            self.fit(X, y, sample_weight)
+        return self.transform(X)
 
     def get_mahalanobis_matrix(self) -> Floats:
         r"""Return :math:`M = L L^\top`.
@@ -226,7 +238,8 @@ class MetricLearner(
         def best(chunk: Any) -> Floats:
             return np.asarray(segment_max(self._leads(chunk.instances), chunk.starts, chunk.stops))
 
-        return self._joined(np.asarray(BagSource(bags).concatenate(best)))
+        outputs = self._joined(np.asarray(BagSource(bags).concatenate(best)))
+        return np.asarray(outputs + getattr(self, "intercept_shift_", 0.0))
 
     def _joined(self, leads: Floats) -> Floats:
         """Return one column for two classes: positive if the second one is ahead."""

@@ -61,7 +61,8 @@ class MildML(LinearMetricLearner):
     |components_, offset_, assignments_, centroids_, mapped_centroids_, used_|
     threshold_ : float
         The squared distance b up to which bags are thought to share a label.
-    |classes_, multilabel_, result_, n_iter_, n_features_in_, feature_names_in_|
+    |classes_, multilabel_, intercept_shift_: frequency|
+    |result_, n_iter_, n_features_in_, feature_names_in_|
 
     See Also
     --------

@@ -41,7 +41,8 @@ class MIML(LinearMetricLearner):
     centroids_ : ndarray of shape (n_used, n_features)
         The centres :math:`z_c`.
     |mapped_centroids_, used_|
-    |classes_, multilabel_, result_, n_iter_, n_features_in_, feature_names_in_|
+    |classes_, multilabel_, intercept_shift_: frequency|
+    |result_, n_iter_, n_features_in_, feature_names_in_|
 
     See Also
     --------

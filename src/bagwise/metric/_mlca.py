@@ -38,6 +38,7 @@ class MLCA(ClusterMetricLearner):
     |components_: kernel, centroids_: kernel, mapped_centroids_: square, used_, n_labelled_|
     |offset_: center, support_vectors_: map, dual_coef_: map, coef_: map|
     |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_|
+    |intercept_shift_: frequency|
     |result_, n_iter_, n_features_in_, feature_names_in_|
 
     See Also

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import HasMethods, Interval
+from bagwise._warnings import quiet
 from bagwise.bags import Bags
 from bagwise.base import (
     DISTANCE_ROUNDING,
@@ -21,6 +22,7 @@ from bagwise.base import (
     Target,
     documented,
 )
+from bagwise.exceptions import ConstantModelWarning
 from bagwise.kernels import InstanceMetric, hausdorff
 
 _BLOCK = 1 << 24  # distances between bags that are held at a time
@@ -188,7 +190,8 @@ class CitationKNN(DistanceParameters, BagClassifier):
         except NotFittedError:
             several = target.codes is None
             y = target.signs > 0 if several else target.classes[target.codes]
-            return clone(self.metric).fit(bags, y.astype(np.int64) if several else y)
+            with quiet(ConstantModelWarning):  # nobody asks it for labels
+                return clone(self.metric).fit(bags, y.astype(np.int64) if several else y)
         return self.metric
 
     # ------------------------------------------------------------------- the reach of bags

@@ -16,9 +16,12 @@ BAG_INPUT: dict[str, Field] = {
 CLASSES: dict[str, Field] = {"classes_": Labels("n_classes"), "multilabel_": Flag()}
 
 #: The constant of a decision function; files of earlier releases do not say whether it was moved.
+SHIFT: dict[str, Field] = {
+    "intercept_shift_": Optional(Array(shape=("n_outputs",), itemsizes=(8,))),
+}
 INTERCEPT: dict[str, Field] = {
     "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
-    "intercept_shift_": Optional(Array(shape=("n_outputs",), itemsizes=(8,))),
+    **SHIFT,
 }
 
 

@@ -19,6 +19,7 @@ from bagwise.persistence._fitted import (
     CLASSES,
     INTERCEPT,
     POSITIVE,
+    SHIFT,
     check_classes,
     check_positive,
 )
@@ -157,6 +158,7 @@ _RECTANGLES: dict[str, Field] = {
     **BAG_INPUT,
     **CLASSES,
     **POSITIVE,
+    **SHIFT,
     "lower_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
     "upper_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
     "scale_": Number(gt=0),
@@ -206,6 +208,7 @@ def _check_boost(state: Mapping[str, Any], at: Scope) -> None:
 _LINEAR_METRIC: dict[str, Field] = {
     **BAG_INPUT,
     **CLASSES,
+    **SHIFT,
     "used_": Array(kinds="i", shape=("n_used",), itemsizes=(8,), ge=0),
     "components_": Array(shape=("n_components", "n_features"), itemsizes=(8,)),
     "centroids_": Array(shape=("n_used", "n_features"), itemsizes=(8,)),
@@ -232,6 +235,7 @@ def _check_columns(state: Mapping[str, Any], at: Scope) -> None:
 _CLUSTER_METRIC: dict[str, Field] = {
     **BAG_INPUT,
     **CLASSES,
+    **SHIFT,
     "used_": Array(kinds="i", shape=("n_used",), itemsizes=(8,), ge=0),
     "components_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
     "centroids_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
