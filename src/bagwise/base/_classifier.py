@@ -65,13 +65,17 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """
         return False
 
-    @property
-    def _counts_mistakes(self) -> bool:
-        """Whether the objective is about how many bags get their label, as that of a machine is.
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        """Whether the objective is about how many of these bags get their label.
 
         If not, the threshold also moves where training bags get it less often than by the most
         frequent label.
         """
+        return True
+
+    @property
+    def _memorizes(self) -> bool:
+        """Whether training bags are on the right side more often than others."""
         return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

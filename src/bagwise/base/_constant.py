@@ -6,7 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._warnings import warn
-from bagwise.base._moved_threshold import Task, match_frequency, move_threshold
+from bagwise.base._moved_threshold import Task, move_threshold
 from bagwise.base._target import Target
 from bagwise.exceptions import ConstantModelWarning
 
@@ -27,7 +27,7 @@ def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
     """Move the threshold of a model that predicts one class for all training bags, or warn.
 
     Only with two classes; see `move_threshold`. Of classifiers that do not count mistakes it moves
-    sooner; see `match_frequency`.
+    sooner: where the most frequent label is right for more training bags.
 
     Parameters
     ----------
@@ -42,16 +42,38 @@ def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
     if (target.positive == target.positive[0]).all():
         return
     is_movable = classifier._threshold_moves and target.codes is not None and target.n_outputs == 1
-    if is_movable and not classifier._counts_mistakes and match_frequency(classifier, task):
-        return
     order = in_turn(target)
     scores = _scores_if_constant(classifier, bags, order)
     if scores is None:
+        if is_movable and not classifier._counts_mistakes(bags):
+            _move_if_mistaken(classifier, task)
         return
-    in_place = target.side * scores[np.argsort(order), 0]
-    is_movable = is_movable and classifier._counts_mistakes
-    if not (is_movable and move_threshold(classifier, task, in_place)):
-        _warn_constant(classifier, classifier._labels_of(scores[:1])[0])
+    (label,) = classifier._labels_of(scores[:1])
+    if is_movable:
+        fault = (
+            f"{type(classifier).__name__} predicts {label.item()!r} at its optimum for every bag "
+            f"that it learned from."
+        )
+        in_place = target.side * scores[np.argsort(order), 0]
+        if move_threshold(classifier, task, in_place, fault):
+            return
+    _warn_constant(classifier, label)
+
+
+def _move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
+    """Move the threshold if the most frequent label is right for more training bags."""
+    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
+    scores = side * classifier._bag_scores(task.bags)[:, 0]
+    is_positive = float(np.average(sign > 0, weights=weight))
+    right = float(np.average((scores > 0) == (sign > 0), weights=weight))
+    if right >= max(is_positive, 1.0 - is_positive):
+        return
+    frequent = classifier.classes_[int((is_positive > 0.5) == (side > 0))]
+    fault = (
+        f"{type(classifier).__name__} is right for {right:.0%} of the bags that it learned from, "
+        f"and {frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
+    )
+    move_threshold(classifier, task, scores, fault)
 
 
 def _scores_if_constant(

@@ -44,10 +44,12 @@ class Task(NamedTuple):
         )
 
 
-def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> bool:
-    """Move ``intercept_`` to where as much weight of unseen bags is called positive as is positive.
+def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, fault: str) -> bool:
+    """Move ``intercept_`` to where as much weight of bags is called positive as is positive.
 
-    It stays if that does not tell training bags apart, or unseen ones no better than chance.
+    Counted are bags that were left out of a fit; or training bags, if the classifier does not
+    memorize them. It stays if that does not tell training bags apart, or those that are counted no
+    better than chance and not more of them are right.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> b
         What it was fitted to.
     scores : ndarray of shape (n_bags,)
         Scores of these bags for the positive class.
+    fault : str
+        What is wrong with the threshold as it is, a sentence for the warning.
 
     Returns
     -------
@@ -64,76 +68,33 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats) -> b
         Whether it was moved; a warning says so.
     """
     sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
-    fold = folds(task)
-    if fold is None or np.ptp(scores) <= _RESOLUTION:
+    if np.ptp(scores) <= _RESOLUTION:
         return False
-    unseen = side * _unseen_scores(classifier, task, fold)
-    level = matching_threshold(unseen, sign, weight, _RESOLUTION)
+    counted = side * _unseen_scores(classifier, task) if classifier._memorizes else scores
+    level = matching_threshold(counted, sign, weight, _RESOLUTION)
     if level is None or (scores > level).all() or (scores <= level).all():
         return False
     found, mistaken = (
-        float(np.average(unseen[mine] > level, weights=weight[mine]))
+        float(np.average(counted[mine] > level, weights=weight[mine]))
         for mine in (sign > 0, sign < 0)
     )
-    if found <= mistaken:
+    before = np.average((counted > 0) == (sign > 0), weights=weight)
+    after = np.average((counted > level) == (sign > 0), weights=weight)
+    if found <= mistaken and after <= before:
         return False
-    (label,) = classifier._labels_of(side * scores[:1, None])
-    shift = _shift(classifier, -side * level)
-    positive = classifier.classes_[int(side > 0)]
-    msg = (
-        f"{type(classifier).__name__} predicts {label.item()!r} at its optimum for every bag that "
-        f"it learned from. The intercept was moved by {shift:.3g}, so that it predicts "
-        f"{positive.item()!r} as often as there is that label: for {found:.0%} of the bags that "
-        f"have it and {mistaken:.0%} of the others, where bags are left out of the fit."
-    )
-    warn(msg, MovedThresholdWarning)
-    return True
-
-
-def match_frequency(classifier: "BagClassifier", task: Task) -> bool:
-    """Move the threshold to where as much weight of training bags is called positive as is.
-
-    It stays if more of these bags have their label than have the most frequent one, or if their
-    scores are all equal.
-
-    Parameters
-    ----------
-    classifier : BagClassifier
-        Fitted, with two classes.
-    task : Task
-        What it was fitted to.
-
-    Returns
-    -------
-    bool
-        Whether it was moved; a warning says so.
-    """
-    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
-    scores = side * classifier._bag_scores(task.bags)[:, 0]
-
-    def right(level: float) -> float:
-        return float(np.average((scores > level) == (sign > 0), weights=weight))
-
-    before, by_frequency = right(0.0), max(right(-np.inf), right(np.inf))
-    level = matching_threshold(scores, sign, weight, _RESOLUTION)
-    if level is None or before > by_frequency or right(level) <= before:
-        return False
-    shift = _shift(classifier, -side * level)
-    msg = (
-        f"{type(classifier).__name__} is right for {before:.0%} of the bags that it learned from, "
-        f"and the most frequent label is for {by_frequency:.0%}. The threshold was moved by "
-        f"{shift:.3g}, so that it predicts both labels as often as there are: it is right for "
-        f"{right(level):.0%} then."
-    )
-    warn(msg, MovedThresholdWarning)
-    return True
-
-
-def _shift(classifier: "BagClassifier", shift: float) -> float:
+    shift = -side * level
     classifier.intercept_shift_ += shift
     if hasattr(classifier, "intercept_"):  # others add the shift itself
         classifier.intercept_ = classifier.intercept_ + shift
-    return shift
+    positive = classifier.classes_[int(side > 0)]
+    where = ", where bags are left out of the fit" if classifier._memorizes else ""
+    msg = (
+        f"{fault} The threshold was moved by {shift:.3g}, so that it predicts {positive.item()!r} "
+        f"as often as there is that label: for {found:.0%} of the bags that have it and "
+        f"{mistaken:.0%} of the others{where}."
+    )
+    warn(msg, MovedThresholdWarning)
+    return True
 
 
 def folds(task: Task) -> Integers | None:
@@ -153,9 +114,12 @@ def folds(task: Task) -> Integers | None:
     return fold
 
 
-def _unseen_scores(classifier: "BagClassifier", task: Task, fold: Integers) -> Floats:
-    """Return the score of each bag by a machine that learned from the other folds."""
-    scores = np.empty(len(fold))
+def _unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
+    """Return the score of each bag by a machine that learned from the other folds, or 0."""
+    fold = folds(task)
+    scores = np.zeros(len(task.bags))
+    if fold is None:
+        return scores
     for k in np.unique(fold):
         machine, left_out = copy(classifier), np.flatnonzero(fold == k)
         if hasattr(machine, "gamma_"):

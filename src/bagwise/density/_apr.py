@@ -160,8 +160,11 @@ class APR(AsymmetricClassifier):
     def _threshold_moves(self) -> bool:
         return True
 
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        return False
+
     @property
-    def _counts_mistakes(self) -> bool:
+    def _memorizes(self) -> bool:
         return False
 
     def _room(self, instances: Any, output: int) -> Floats:

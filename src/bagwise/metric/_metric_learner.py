@@ -53,8 +53,11 @@ class MetricLearner(
     def _threshold_moves(self) -> bool:
         return True
 
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        return False
+
     @property
-    def _counts_mistakes(self) -> bool:
+    def _memorizes(self) -> bool:
         return False
 
     # ----------------------------------------------------------------------------- the metric

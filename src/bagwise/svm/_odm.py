@@ -147,6 +147,9 @@ class ODM(ODMMachine):
         self.pos_label = pos_label
         self.verbose = verbose
 
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        return bool((bags.sizes == 1).all())  # else those of instances
+
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:

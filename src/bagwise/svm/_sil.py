@@ -117,6 +117,9 @@ class SIL(MaxRuleMachine):
         self.max_memory = max_memory
         self.verbose = verbose
 
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        return bool((bags.sizes == 1).all())  # else those of instances
+
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
