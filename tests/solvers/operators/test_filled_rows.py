@@ -96,6 +96,20 @@ def test_the_whole_matrix_is_there_once_three_tenths_of_it_were_computed(means):
     np.testing.assert_array_equal(rows_of.array, rows_of.array.T)
 
 
+def test_a_mean_counts_as_its_instances():
+    """Eight of 22 rows are behind two means of four instances."""
+    source = _points([23, 20])
+    for ask in (
+        lambda rows_of: rows_of.fill(_rows(20, 21)),
+        lambda rows_of: rows_of.block(_rows(20, 21), _rows(*range(11), 20, 21)),
+    ):
+        rows_of = FilledRows(source)
+        rows_of.fill(_rows(20))
+        assert rows_of.array is None
+        ask(rows_of)
+        np.testing.assert_allclose(rows_of.array, source.block(np.arange(22)), rtol=1e-12)
+
+
 def test_the_whole_matrix_of_other_points_is_not_formed():
     source = _points([21]).take(_rows(20, *range(9)))  # a mean before the instances
     rows_of = FilledRows(source)

@@ -19,7 +19,7 @@ class FilledRows(RowOperator):
 
     The memory of a row is taken when the row is computed. Where the whole matrix is cheap beside
     its rows one by one, all of it is computed once three tenths of its entries have been, and it is
-    an `array` from then on.
+    an `array` from then on. A mean counts as the instances behind it.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class FilledRows(RowOperator):
             self.fill(rows)
         known = self._known[rows]
         if not known.all():
-            self._count(len(rows) * (self.n if columns is None else len(columns)))
+            self._count(rows, self.n if columns is None else int(self.effort(columns).sum()))
             known = self._known[rows]
         if known.all():
             return self._rows.block(rows, columns, out)
@@ -86,16 +86,16 @@ class FilledRows(RowOperator):
     def fill(self, rows: Integers) -> None:
         """Compute those of these rows that are not there yet."""
         missing = np.unique(rows[~self._known[rows]])
-        if len(missing) and self._count(len(missing) * self.n):
+        if len(missing) and self._count(missing, self.n):
             return
         for piece in self.strips(missing, self.n):
             some = missing[piece]
             self._matrix[some] = self._source.block(some)
             self._known[some] = True
 
-    def _count(self, n_entries: int) -> bool:
+    def _count(self, rows: Integers, n_columns: int) -> bool:
         """Count entries that are to be computed; tell whether the whole matrix was instead."""
-        self._n_computed += n_entries
+        self._n_computed += int(self.effort(rows).sum()) * n_columns
         whole = self._n_computed > _WHOLE * self.n**2 and self._source.fill_square(self._matrix)
         if whole:
             self._known[:] = True
