@@ -6,6 +6,7 @@ of these; lists are sets of labels, bag sizes those of the paper's Table 5. The 
 instances included) and the precision of names in bags of several instances:
 
     OMP_NUM_THREADS=1 python benchmarks/bench_mimlca.py [--fraction 0.25] [--dtype float32]
+        [--bags 18063] [--features 4992] [--labels 5873]
 """
 
 import argparse
@@ -25,7 +26,7 @@ from bagwise.datasets import make_weak_label_bags
 from bagwise.metric import MIMLCA, _cluster_metric_learner, _mimlca
 from bagwise.solvers import FeaturePasses
 
-N_BAGS, N_FEATURES, N_LABELS = 18_063, 4992, 5873
+SIZES = {"bags": 18_063, "features": 4992, "labels": 5873}
 #: What is timed: a name, where it is looked up, and what it is called there.
 PARTS = (
     ("gram", FeaturePasses, "gram"),
@@ -36,11 +37,8 @@ PARTS = (
 )
 
 
-def make(path, fraction, dtype):
+def make(path, n_bags, n_features, n_labels, dtype):
     """Write the data to files, in a process whose memory does not count."""
-    n_bags, n_features, n_labels = (
-        max(2, round(fraction * size)) for size in (N_BAGS, N_FEATURES, N_LABELS)
-    )
     data = make_weak_label_bags(
         n_bags, n_labels=n_labels, n_features=n_features, separation=1.0, noisy=False
     )
@@ -87,11 +85,17 @@ def coordinates_in_advance(function):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--fraction", type=float, default=1.0)
+    for name in SIZES:
+        parser.add_argument(f"--{name}", type=int, help="in place of the fraction of all")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.make is not None:
-        make(options.make, options.fraction, options.dtype)
+        sizes = (
+            getattr(options, name) or max(2, round(options.fraction * size))
+            for name, size in SIZES.items()
+        )
+        make(options.make, *sizes, options.dtype)
         return
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--make", folder], check=True)

@@ -116,7 +116,7 @@ def solve_normal(
     shift : float
         What is added to the diagonal.
     precision : dtype
-        That of the numbers that ``gram`` is made of.
+        That of the numbers that ``gram`` is made of: triangles are solved in it.
 
     Returns
     -------
@@ -129,9 +129,12 @@ def solve_normal(
         gram = gram + shift * np.eye(len(gram))
     factor = _triangle(gram, precision)
     if factor is not None:
+        factor, right = np.asfortranarray(factor, precision), right.astype(precision, copy=False)
         trsm = linalg.get_blas_funcs("trsm", (factor, right))
         half = trsm(1.0, factor, right.T, trans_a=1, overwrite_b=True)
-        return np.asarray(trsm(1.0, factor, half)).T, half.T @ half
+        products = (half.T @ half).astype(np.float64, copy=False)
+        solutions = trsm(1.0, factor, half, overwrite_b=True).T
+        return solutions.astype(np.float64, copy=False), products
     values, vectors = leading(gram, None, precision)
     half = right @ vectors / np.sqrt(values)
     return np.asarray((half / np.sqrt(values)) @ vectors.T), half @ half.T
