@@ -157,6 +157,16 @@ def test_bags_that_all_share_a_label_are_pairs_of_one_kind(cls):
     assert np.isfinite(cls().fit(DATA.bags, lists).components_).all()
 
 
+@pytest.mark.parametrize("model", RIVALS, ids=lambda model: type(model).__name__)
+def test_weights_matter_by_their_ratios(model):
+    plain, heavy = (
+        clone(model).fit(DATA.bags, DATA.y, sample_weight=np.full(60, weight))
+        for weight in (1.0, 4.0)
+    )
+    np.testing.assert_allclose(heavy.components_, plain.components_, atol=1e-12)
+    np.testing.assert_allclose(heavy.centroids_, plain.centroids_, atol=1e-12)
+
+
 def test_neighbours_take_them_as_metrics():
     for model in RIVALS:
         voter = CitationKNN(5, 5, metric=model).fit(DATA.bags, DATA.y)
