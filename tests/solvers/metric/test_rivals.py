@@ -20,6 +20,21 @@ PAIRS = bag_pairs(
 )
 
 
+def test_loss_of_pairs_is_that_of_the_formula():
+    """Pair by pair, with fewer components than features."""
+    L, threshold, alpha = RNG.normal(size=(2, 4)), 1.5, 0.3
+    total, mass = {True: 0.0, False: 0.0}, {True: 0.0, False: 0.0}
+    for (d, e), kind, weight in zip(PAIRS.bags, PAIRS.is_alike, PAIRS.weight, strict=True):
+        first, second = (X[OFFSETS[bag] : OFFSETS[bag + 1]] @ L.T for bag in (d, e))
+        lead = ((first[:, None] - second) ** 2).sum(axis=2).min() - threshold
+        total[bool(kind)] += weight * np.logaddexp(0.0, lead if kind else -lead)
+        mass[bool(kind)] += weight
+    expected = sum(total[kind] / (2 * mass[kind]) for kind in total) + alpha / 4 * (L**2).sum()
+    loss = PairLoss(X, OFFSETS, PAIRS, 2, alpha)
+    value = loss.values(np.append(L.ravel(), threshold)[None], np.arange(1))[0]
+    assert value == pytest.approx(expected)
+
+
 def test_gradient_of_pairs_is_that_of_differences():
     loss = PairLoss(X, OFFSETS, PAIRS, 2, 0.3)
     point = np.append(RNG.normal(size=8), 1.5)
