@@ -51,6 +51,12 @@ def bag_pairs(
         Most pairs that share a label, and most that share none.
     rng : numpy.random.Generator
         Draws pairs if there are more.
+
+    Notes
+    -----
+    Pairs are counted by groups of bags with equal lists, and found by their number. So memory grows
+    with the bags and with the pairs that are wanted, not with all pairs; the time grows with the
+    square of the number of different lists.
     """
     groups = _Groups(lists)
     parts, share = [], []
