@@ -326,10 +326,11 @@ def test_cache_size_is_kept_and_used(cls):
 
 @having("max_memory")
 def test_max_memory_is_kept(cls, tmp_path, monkeypatch):
-    if cls.__name__ in ("SIL", "MISVM", "miSVM", "PCSVM"):
+    if cls.__name__ in ("SIL", "MISVM", "miSVM", "PCSVM", "ODM", "MIODM"):
         monkeypatch.setattr("bagwise.svm.machinery._kernel_machine.MANY_VALUES", 1)
+        local = {"solver": "local"} if cls.__name__ == "MIODM" else {}
         with pytest.raises(MemoryLimitError, match="max_memory"):
-            observed(cls, bags=stored(tmp_path), kernel="linear", max_memory=100)
+            observed(cls, bags=stored(tmp_path), kernel="linear", max_memory=100, **local)
         return
     if cls.__name__ in ("M3IC", "MIMLCA", "MLCA"):
         with pytest.raises(MemoryLimitError, match="max_memory"):

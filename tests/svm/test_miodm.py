@@ -220,7 +220,9 @@ def test_passes_over_a_store_give_the_same_bits_as_memory(tmp_path, monkeypatch)
             writer.append(bag)
     places = Bags.from_list(bags), Bags.open(tmp_path / "toy.bags")
     models = [MIODM(**params).fit(each, y) for each in places]
-    assert (models[0].coef_ == models[1].coef_).all()
+    models.append(MIODM(**params, max_memory="20kB").fit(places[1], y))
+    for other in models[1:]:
+        assert (models[0].coef_ == other.coef_).all()
     np.testing.assert_allclose(models[0].coef_, plain.coef_, rtol=1e-6, atol=1e-8)
 
 

@@ -108,6 +108,8 @@ class MIODM(ODMMachine):
         Megabytes that the kernel matrix between all training instances may take in double
         precision; a fit of more instances is refused. With the linear kernel or ``approx``,
         ``solver="local"`` needs no matrix.
+    |max_memory: passes|
+        Only with ``solver="local"`` are they.
     tol : float
         Largest gap at which the solver of the relaxation stops, in units of its objective. Problems
         with given key instances are solved to 1e-9, or to this if it is less.
@@ -222,6 +224,7 @@ class MIODM(ODMMachine):
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
+        max_memory: int | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 100,
         n_restarts: int = 20,
@@ -252,6 +255,7 @@ class MIODM(ODMMachine):
         self.bias = bias
         self.threshold = threshold
         self.pos_label = pos_label
+        self.max_memory = max_memory
         self.n_restarts = n_restarts
         self.verbose = verbose
 

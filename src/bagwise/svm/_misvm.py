@@ -1,5 +1,6 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -209,6 +210,9 @@ class KeyInstanceProblem(Alternation):
 
     def random_start(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(rng.integers(self.sides.starts, self.sides.stops))
+
+    def name(self, surrogate: HingeProblem) -> Hashable:
+        return surrogate.index[: len(self.sides.positive)].tobytes()  # the rest is always the same
 
     def _rows(self, standing_for: Integers) -> HingeProblem:
         """Return the problem in which these points stand for the positive bags."""

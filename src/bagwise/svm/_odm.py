@@ -51,6 +51,7 @@ class ODM(ODMMachine):
         Megabytes that the kernel matrix between all training instances may take in double
         precision; a fit of more instances is refused. The linear kernel and ``approx`` need
         none.
+    |max_memory: passes|
     tol : float
         Largest duality gap at which the solver stops, in units of the objective.
     max_iter : int
@@ -120,6 +121,7 @@ class ODM(ODMMachine):
         class_weight: Any = None,
         pos_label: Any = None,
         cache_size: float = 1000.0,
+        max_memory: int | str | None = None,
         tol: float = 1e-6,
         max_iter: int = 200,
         random_state: Any = None,
@@ -145,6 +147,7 @@ class ODM(ODMMachine):
         self.nu = nu
         self.bias = bias
         self.pos_label = pos_label
+        self.max_memory = max_memory
         self.verbose = verbose
 
     def _counts_mistakes(self, bags: Bags) -> bool:

@@ -554,3 +554,16 @@ def test_a_sample_has_the_cost_of_all_rows(size):
         assert sample.cost[sample.sign == s].sum() == pytest.approx(
             whole.cost[whole.sign == s].sum()
         )
+
+
+@pytest.mark.parametrize("cost", [1.0, 100.0])
+def test_weights_that_do_not_help_are_exactly_0(cost):
+    """Few positives amid many negatives: no weights, and a slack of 2 for each positive."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(2000, 5)), 0.3 * rng.normal(size=(100, 5))])
+    result = solve_linear_svm(X, np.repeat([-1.0, 1.0], [2000, 100]), cost)
+    assert not result.coef.any()
+    assert result.intercept == -1.0
+    assert (result.decision == -1.0).all()
+    assert result.objective == 200.0 * cost
+    assert result.lower_bound == pytest.approx(200.0 * cost)

@@ -245,7 +245,9 @@ class PassRows(RowOperator):
 
     def _checked(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return finite values; otherwise say which bag holds NaN or infinity."""
-        if np.isfinite(values).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = values.sum()  # finite only if all are, and soon found
+        if np.isfinite(total) or np.isfinite(values).all():
             return values
         self._source.refuse_nonfinite()
         msg = "Products of instances and weights are too large for a number: scale the features."

@@ -95,6 +95,18 @@ class LinearProblem:
         n, d = self.matrix.n, self.matrix.d
         return self._certified(np.zeros(n), np.zeros(d), np.zeros(n))
 
+    def without_rounding(self, point: LinearPoint) -> LinearPoint:
+        """Return a point, or one without weights that is better: they are rounding then."""
+        if self.squared or self.rho != 0.0:
+            return point
+        w, z = np.zeros_like(point.w), np.zeros_like(point.z)
+        for s in (-1.0, 1.0):
+            b = s * float(self.target[self.sign == s].max(initial=0.0))
+            primal = self.primal(w, b, z)
+            if primal < point.primal:
+                point = replace(point, w=w, b=b, z=z, primal=primal)
+        return point
+
     def point(self, alpha: Floats, known: LinearPoint | None = None) -> LinearPoint:
         """Return the best point that a feasible ``alpha`` stands for, with its certificate.
 

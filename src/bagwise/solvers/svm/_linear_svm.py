@@ -44,8 +44,8 @@ class LinearSVMResult(Result):
     Parameters
     ----------
     coef : ndarray of shape (d,)
-        The weights ``w``. If converged they are the rows summed with ``sign * alpha``; if not,
-        another point may have a lower objective and is returned instead.
+        The weights ``w``. If converged they are the rows summed with ``sign * alpha``, or 0 where
+        that is better; if not, another point may have a lower objective and is returned instead.
     intercept : float
         The constant ``b`` of the decision function.
     decision : ndarray of float
@@ -150,7 +150,7 @@ def solve_linear_svm(
     problem = LinearProblem(matrix, signs, costs, targets, loss == "squared_hinge", rho)
     search = _Search(problem, tol, max_iter)
     with single_blas_thread():
-        point = search.run(start)
+        point = problem.without_rounding(search.run(start))
     status = Status.CONVERGED if search.is_optimal(point) else search.status
     return LinearSVMResult(
         x=point.alpha,

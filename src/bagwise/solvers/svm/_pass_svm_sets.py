@@ -41,10 +41,12 @@ class SetSearch:
         point: Point = bounds.w, bounds.b, bounds.z
         short = bounds.shortfall(point[2], point[1])
         self.chosen.choose(self.nearest(short))
+        has_weights = bool(bounds.w.any())
         for _ in range(_ROUNDS):
             if bounds.ended:
                 return
-            solved, coef = self.solve_in(self.pool(short))
+            solved, coef = self.solve_in(self.pool(short, has_weights))
+            has_weights = True
             bounds.offer_dual(self.alpha, coef)
             z = bounds.dot(coef)
             bounds.offer_point(coef, solved.intercept, z)
@@ -57,19 +59,26 @@ class SetSearch:
                 return
 
     def nearest(self, short: Floats) -> Integers:
-        """Return as many rows of each sign, those that are shortest or nearest to be so."""
-        sign = self.bounds.sign
-        halves = [largest(np.where(sign == s, short, -np.inf), _SET // 2) for s in (-1, 1)]
-        return np.union1d(np.concatenate(halves), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
+        """Return rows of each sign, those that are shortest or nearest to be so: half of a set.
 
-    def pool(self, short: Floats) -> Integers | None:
+        Of a sign that has more of them there are more, where the other has less than that.
+        """
+        sides = sorted((np.flatnonzero(self.bounds.sign == s) for s in (-1, 1)), key=len)
+        n_few = min(_SET // 2, len(sides[0]))
+        near = [
+            side[largest(short[side], n)]
+            for side, n in zip(sides, (n_few, _SET - n_few), strict=True)
+        ]
+        return np.union1d(np.concatenate(near), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
+
+    def pool(self, short: Floats, has_weights: bool) -> Integers | None:
         """Return the pool, with the set in it; None if it is of no use.
 
-        That is so if it would hold most rows, or if a machine without weights does not tell them
-        apart.
+        That is so if it would hold most rows, or if shortfalls do not tell them apart, as those of
+        a machine without weights.
         """
         size = self.bounds.pool_size
-        if 2 * size > len(short) or not self.bounds.w.any():
+        if 2 * size > len(short) or not has_weights:
             return None
         return np.union1d(largest(short, size), self.chosen.index)
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bagwise._compat import Interval
 from bagwise.base import BagTags
 from bagwise.exceptions import MemoryLimitError
-from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
+from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._odm_trainer import BandSettings, FeatureODM, KernelODM
 from bagwise.svm.machinery._representation import Representation
 
@@ -21,6 +21,7 @@ class ODMMachine(MaxRuleMachine):
         "theta": [Interval(Real, 0, 1, closed="left")],
         "nu": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, 0, None, closed="left")],
+        "max_memory": MEMORY_CONSTRAINT,
         "verbose": ["verbose"],
     }
 
