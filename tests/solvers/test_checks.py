@@ -141,6 +141,7 @@ BAD = {
     "n_vectors": [0],
     "C": [0.0, -1.0, np.nan, np.inf],
     "length": [0.0, np.nan],
+    "gap": [-1.0, np.nan],
     "balance": [-1.0, np.nan],
     "direction": [np.ones(3), [np.nan, 1.0]],
     "sign": [np.ones(5), np.zeros(6), np.full(6, np.nan)],

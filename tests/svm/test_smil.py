@@ -1,5 +1,6 @@
 """sMIL, stMIL and sbMIL: objectives by their formulas, optima by an interior-point method."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -11,7 +12,10 @@ from bagwise import Bags
 from bagwise.solvers import remembered, solve_qp
 from bagwise.svm import SBMIL, SIL, SMIL, STMIL
 from bagwise.svm._sbmil import best_share
+from bagwise.svm._stmil import _TransductiveProblem
+from bagwise.svm.machinery._problem import constant_solution
 from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._trainer import LinearTrainer
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
 
@@ -248,6 +252,37 @@ def test_order_does_not_matter_to_stmil_where_scores_are_zero(seed):
     objective = STMIL(kernel="linear").fit(bags, y).result_.objective
     other = STMIL(kernel="linear").fit(shuffled, y[order]).result_.objective
     assert other == pytest.approx(objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("n_positive", [0, 1, 2])
+def test_multipliers_of_means_give_way_to_those_of_instances(n_positive):
+    """The weights stay, the dual rises as far as the bounds permit."""
+    bags, y = toy(8)
+    sides, C = Sides.of(bags.offsets, np.where(y == 1, 1.0, -1.0)), 0.7
+    problem = _TransductiveProblem(
+        LinearTrainer(bags.instances, bags.offsets), sides, np.full(len(y), C)
+    )
+    rng = np.random.default_rng(0)
+    sizes, n_negative, n_mean = bags.sizes[y == 1], len(sides.negatives), len(sides.means)
+    place = np.concatenate([np.arange(size) for size in sizes])
+    rows = problem._rows(np.where(place < n_positive, 1.0, -1.0))
+    alpha = rng.uniform(0.0, 1.0, len(rows.index)) * rows.cost
+    start = replace(constant_solution(bags.n_instances, 1.0), rows=rows, beta=rows.sign * alpha)
+    end = problem.shifted(rows, start)
+    moved = rows.sign * end.beta
+    assert (moved >= 0.0).all()
+    assert (moved <= rows.cost).all()
+    np.testing.assert_allclose(
+        end.instance_coef(bags.sizes), start.instance_coef(bags.sizes), atol=1e-12
+    )
+    assert end.beta.sum() == pytest.approx(start.beta.sum(), abs=1e-10)
+    step = (moved - alpha)[n_negative : n_negative + n_mean]
+    rise = rows.target @ (moved - alpha)
+    assert rise == pytest.approx(2.0 * (1 - n_positive) * (step / sizes).sum(), abs=1e-10)
+    assert rise > 0.0 or n_positive == 1
+    ends_at_bound = np.minimum(moved, rows.cost - moved)[n_negative:] < 1e-12
+    bag = np.concatenate([np.arange(n_mean), np.repeat(np.arange(n_mean), sizes)])
+    assert (np.bincount(bag, ends_at_bound) > 0).all() or n_positive == 1
 
 
 def errors(threshold, scores, sign, weight):

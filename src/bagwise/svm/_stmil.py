@@ -1,5 +1,6 @@
 """stMIL: sMIL in which the instances of positive bags stay clear of the boundary."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,11 +10,11 @@ from bagwise.bags import Bags
 from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, best_threshold, documented
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import KernelMachine
-from bagwise.svm.machinery._problem import HingeProblem
+from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule, signs, unsure, with_rows
 from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
-from bagwise.svm.machinery._trainer import Trainer
+from bagwise.svm.machinery._trainer import Trainer, started
 
 
 @documented
@@ -223,6 +224,37 @@ class _TransductiveProblem(Alternation):
 
     def random_start(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(signs(rng.uniform(-1.0, 1.0, len(self.cost))))
+
+    def _solve(self, rows: HingeProblem, start: Solution | None, tol: float) -> Solution:
+        n_sparse = len(self.sides.negatives) + len(self.sides.means)
+        if start is not None and len(rows.index) > n_sparse:
+            start = self.shifted(rows, start)
+        return super()._solve(rows, start, tol)
+
+    def shifted(self, rows: HingeProblem, start: Solution) -> Solution:
+        """Return the start for rows with labels that has the same weights and a higher dual.
+
+        The mean of a bag is a sum of its instances. If the multiplier of the mean of :math:`n`
+        instances grows by :math:`t` and the signed ones of the instances fall by :math:`t / n`,
+        the weights are what they were; with :math:`p` positive labels in the bag the dual rises by
+        :math:`2 (1 - p) t / n`. So :math:`t` goes as far up, or down, as the bounds permit. Steps
+        along few rows would get there by and by, in very many steps.
+        """
+        sides, first = self.sides, len(self.sides.negatives)
+        last = first + len(sides.means)
+        sizes = sides.stops - sides.starts
+        begins = np.cumsum(sizes) - sizes
+        n_points = int(sides.offsets[-1]) + len(sides.offsets) - 1
+        alpha = np.minimum(started(rows, start, n_points), rows.cost)
+        mean, single, label = alpha[first:last], alpha[last:], rows.sign[last:]
+        way = np.sign(1.0 - np.add.reduceat(label > 0.0, begins, dtype=np.float64))
+        falls = label * np.repeat(way, sizes) > 0.0
+        room = np.where(falls, single, rows.cost[last:] - single)
+        step = sizes * np.minimum.reduceat(room, begins)
+        step = np.minimum(step, np.where(way > 0.0, rows.cost[first:last] - mean, mean))
+        mean += way * step
+        single -= label * np.repeat(way * step / sizes, sizes)
+        return replace(start, rows=rows, beta=rows.sign * np.clip(alpha, 0.0, rows.cost))
 
     def _rows(self, labels: Floats) -> HingeProblem:
         return with_rows(self.sparse.rows(), self.sides.unlabelled, labels, self.cost)

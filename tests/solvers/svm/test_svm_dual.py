@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 
 import bagwise.solvers.operators._row_operator as row_operator
 import bagwise.solvers.svm._dual_search as dual_search
+import bagwise.solvers.svm._svm_dual_set as dual_set
 import bagwise.solvers.svm._svm_dual_state as svm_dual_state
 from bagwise import _threads
 from bagwise._threads import ordered_map
@@ -243,6 +244,49 @@ def test_working_sets_from_a_warm_start(small_working_sets):
     other = _solve(p._replace(cost=np.full(300, 2.0)))
     warm = _solve(p, alpha0=other.x)
     np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("cost", "scale"), [(0.1, 1.0), (10.0, 1.0), (10.0, 1e-3)])
+def test_several_pairs_at_once_find_the_same_answer(
+    small_working_sets, monkeypatch, cost, scale, loss
+):
+    """Also where single precision knows few digits of what steps change."""
+    p = _problem(n=300, cost=cost / scale**2)
+    p = p._replace(gram=scale**2 * p.gram)
+    one = _solve(p, tol=1e-9, loss=loss)
+    monkeypatch.setattr(dual_set, "_LARGE", 60)
+    monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
+    many = _solve(p, tol=1e-7, loss=loss)
+    assert many.converged
+    assert many.residual <= 1e-7
+    np.testing.assert_allclose(many.objective, one.objective, rtol=1e-7)
+    np.testing.assert_allclose(many.decision, one.decision, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["array", "source"])
+def test_several_pairs_at_once_keep_the_limit_of_steps(monkeypatch, kind):
+    monkeypatch.setattr(dual_set, "_LARGE", 60)
+    p = _problem(n=200, cost=3.0)
+    gram = p.gram if kind == "array" else BlockRows(p.gram)
+    for max_iter in (0, 1, 2, 3, 6):
+        result = solve_svm_dual(gram, p.sign, p.cost, max_iter=max_iter)
+        assert (result.n_iter, result.status) == (max_iter, Status.MAX_ITER)
+        assert result.x.min() >= 0.0
+        assert (result.x <= p.cost).all()
+        assert abs(p.sign @ result.x) <= 1e-12
+
+
+@pytest.mark.parametrize("kind", ["array", "source"])
+def test_a_gap_that_will_do_ends_the_search(small_working_sets, kind):
+    p = _problem(n=300, cost=3.0)
+    gram = p.gram if kind == "array" else BlockRows(p.gram)
+    ends = [solve_svm_dual(gram, p.sign, p.cost, gap=gap) for gap in (0.0, 0.01, 0.3)]
+    assert ends[0].residual <= 1e-6 < ends[1].residual
+    assert ends[1].converged
+    assert ends[1].lower_bound <= ends[0].objective <= ends[1].objective
+    assert [end.relative_gap <= gap for end, gap in zip(ends[1:], (0.01, 0.3), strict=True)]
+    assert ends[2].n_iter < ends[1].n_iter < ends[0].n_iter
 
 
 def test_many_free_rows_are_left_to_pair_steps(monkeypatch):

@@ -181,5 +181,5 @@ def test_only_many_points_are_trained_on_loosely(monkeypatch):
     assert trainer.loosened(1e-2) is None
     monkeypatch.setattr("bagwise.svm.machinery._trainer._FEW_POINTS", 0)
     loose = trainer.loosened(1e-2)
-    assert (loose.tol, loose.polish) == (1e-2, False)
+    assert (loose.tol, loose.gap, loose.polish) == (1e-2, 1e-2, False)
     assert trainer.loosened(1e-7) is None

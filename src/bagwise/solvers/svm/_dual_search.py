@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from bagwise._arrays import Booleans, Floats, Integers
@@ -242,6 +243,8 @@ class DualSearch(ABC):
     polish_rounds : int
         Most rounds of Newton steps that are to make an answer exact; with 0 of them, an answer
         within ``tol`` is left as it is.
+    gap : float
+        The relative duality gap that will do, whatever the violation.
     """
 
     in_memory = True  # all rows of the Gram matrix, so that steps may use any of them
@@ -257,10 +260,11 @@ class DualSearch(ABC):
         steps_per_row: int,
         most_patience: float = np.inf,
         polish_rounds: int,
+        gap: float = 0.0,
     ) -> None:
         self.solver, self.point, self.tol, self.max_iter = solver, point, tol, max_iter
         self.steps_per_row, self.most_patience = steps_per_row, most_patience
-        self.polish_rounds, self.goal = polish_rounds, tol
+        self.polish_rounds, self.goal, self.gap = polish_rounds, tol, gap
         self.attempts = 0 if polish_rounds else _POLISH_ATTEMPTS
         self.n_iter, self.status = 0, Status.CONVERGED
         self.history: list[float] = []
@@ -302,8 +306,8 @@ class DualSearch(ABC):
         if self.in_memory and self.n_active > _WHOLE and self.n_breaking > _SMALLEST_SET:
             self.descend(self.all_rows(), 0.5 * tol, budget=self.n_active // 6)
         losses, stuck, violation = 0, False, point.violation
-        polished = violation == -np.inf  # nothing can move
-        while True:
+        polished = violation == -np.inf or not self.polish_rounds  # nothing can move, or need
+        while not self.is_close():
             if violation <= tol and polished:
                 if self.wake():
                     violation = point.violation
@@ -399,6 +403,11 @@ class DualSearch(ABC):
         relative = self.gaps[-1] / objective if objective > 0.0 else 0.0
         report("step", self.n_iter, objective=objective, gap=relative)
 
+    def is_close(self) -> bool:
+        """Tell whether the gap that was noted last will do."""
+        objective = self.gaps[-1] - self.history[-1]
+        return self.gap > 0.0 and self.gaps[-1] <= self.gap * max(1.0, abs(objective))
+
     def is_hopeless(self, dual: float, n_iter: int) -> bool:
         """Tell whether all steps that are left would not close the gap, or a tenth of it.
 
@@ -409,12 +418,14 @@ class DualSearch(ABC):
         gap = point.primal(point.intercept()) - point.dual
         return gained * (self.max_iter - self.n_iter) <= 0.1 * max(0.0, gap)
 
-    def square(self, n: int) -> Floats:
+    def square(self, n: int, dtype: Any = np.float64) -> NDArray[Any]:
         """Return room for a matrix of ``n`` rows: that of the last one where it is enough."""
-        if self.buffer.size < n**2:
+        size = n**2 * np.dtype(dtype).itemsize
+        if self.buffer.nbytes < size:
             self.buffer = np.empty(0)  # before the next needs room
-            self.buffer = np.empty(n**2)
-        return self.buffer[: n**2].reshape(n, n)
+            self.buffer = np.empty(-(-size // self.buffer.itemsize))
+        room: NDArray[Any] = self.buffer.view(dtype)[: n**2].reshape(n, n)
+        return room
 
     def descend(self, work: DualWork, tol: float, budget: int | None = None) -> bool:
         """Take steps until the violation is at most ``tol``, and a Newton step where slow.

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Booleans, Floats
 from bagwise._threads import single_blas_thread
-from bagwise.solvers._checks import check_limits
+from bagwise.solvers._checks import check_limits, check_tol
 from bagwise.solvers._result import Result
 from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
-from bagwise.solvers.svm._svm_dual_set import WorkingSet
+from bagwise.solvers.svm._svm_dual_set import WorkingSet, precision
 from bagwise.solvers.svm._svm_dual_state import NAME, State
 
 
@@ -49,6 +49,7 @@ def solve_svm_dual(
     tol: float = 1e-6,
     max_iter: int = 10_000_000,
     polish: bool = True,
+    gap: float = 0.0,
     check_finite: bool = True,
 ) -> SVMDualResult:
     r"""Train a support vector machine on a Gram matrix.
@@ -100,6 +101,9 @@ def solve_svm_dual(
         Most pair steps.
     polish : bool
         Whether an answer within ``tol`` is made more exact, as far as few more steps do it.
+    gap : float
+        The search also ends where the duality gap is known to be no more than this, in units of
+        ``max(1, |objective|)``, whatever the violation.
     check_finite : bool
         Whether to look for NaN and infinity in the whole Gram matrix first, if it is an array.
 
@@ -120,8 +124,9 @@ def solve_svm_dual(
     """
     started = perf_counter()
     check_limits(NAME, tol, max_iter)
+    check_tol(NAME, gap, "gap")
     state = State(gram, sign, cost, target, alpha0, loss=loss, check_finite=check_finite)
-    search = _Search(state, tol, max_iter, polish=polish)
+    search = _Search(state, tol, max_iter, polish=polish, gap=gap)
     with single_blas_thread():
         search.run()
     return search.result(perf_counter() - started)
@@ -130,10 +135,14 @@ def solve_svm_dual(
 class _Search(DualSearch):
     """The search for the point of `State`; rows may rest where a source computes their blocks."""
 
-    def __init__(self, state: State, tol: float, max_iter: int, *, polish: bool) -> None:
+    def __init__(
+        self, state: State, tol: float, max_iter: int, *, polish: bool, gap: float
+    ) -> None:
         self.state, self.in_memory, self.n_active = state, state.source is None, state.n
         polish_rounds = 4 if polish else 0
-        super().__init__(NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=polish_rounds)
+        super().__init__(
+            NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=polish_rounds, gap=gap
+        )
 
     @property
     def n_breaking(self) -> int:
@@ -171,7 +180,7 @@ class _Search(DualSearch):
     def copied(self, chosen: Booleans) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
         rows = np.flatnonzero(chosen)
-        gram = self.square(len(rows))
+        gram = self.square(len(rows), precision(len(rows)))
         self.state.square(rows, gram)
         return WorkingSet(self.state, rows, gram)
 

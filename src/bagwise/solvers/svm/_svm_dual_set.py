@@ -11,7 +11,17 @@ from bagwise.solvers.svm._dual_search import DualWork
 from bagwise.solvers.svm._svm_dual_active_set import ActiveSet
 from bagwise.solvers.svm._svm_dual_state import State
 
+_LARGE = 3000  # rows above which several pairs are moved in each pass
 _FEWEST_CHANGES = 64  # of the free rows that Newton steps may make
+
+
+def precision(n_rows: int) -> type[np.floating[Any]]:
+    """Return the precision in which a set of so many rows copies its part of the Gram matrix.
+
+    Of many rows it is single, for steps wait for memory. What is lost is in proportion to what the
+    steps of the set change, and the state adds these changes up in full precision.
+    """
+    return np.float32 if n_rows > _LARGE else np.float64
 
 
 class WorkingSet(DualWork):
@@ -50,10 +60,11 @@ class WorkingSet(DualWork):
         return np.flatnonzero((self.grow == 0.0) & (self.shrink == 0.0))
 
     def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
-        from bagwise.solvers.svm._svm_dual_kernels import pair_steps
+        from bagwise.solvers.svm._svm_dual_kernels import many_pair_steps, pair_steps
 
         self.state.is_exact = False
-        return pair_steps(
+        take = many_pair_steps if len(self.v) > _LARGE else pair_steps
+        return take(
             self.gram, self.diagonal, self.beta, self.lower, self.upper, self.v,
             self.grow, self.shrink, self.state.flat, tol, max_steps,
         )  # fmt: skip
@@ -65,7 +76,8 @@ class WorkingSet(DualWork):
     def newton(self, n_rounds: int, tol: float) -> bool:
         """See `DualWork`: rows that violate their condition by more than ``tol`` are free again."""
         free = self.free
-        if len(free) > dual_search.LARGEST_FREE:
+        is_blurred = self.is_partial and self.gram.dtype == np.float32
+        if len(free) > dual_search.LARGEST_FREE or is_blurred:
             return False
         if len(free) < 2:
             return True

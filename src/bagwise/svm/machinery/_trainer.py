@@ -84,6 +84,8 @@ class KernelTrainer:
         What a violated margin costs; rows in groups have the hinge.
     polish : bool
         Whether the solver makes answers within ``tol`` more exact, where that is cheap.
+    gap : float
+        The relative duality gap that will do, for rows without groups.
     cache_bytes : float
         How much of a Gram matrix that is not in memory may be kept. If all of it may, what one
         problem needs is there for those that start from its solution, in each thread.
@@ -95,6 +97,7 @@ class KernelTrainer:
     max_iter: int = _SOLVER_STEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
     polish: bool = True
+    gap: float = 0.0
     cache_bytes: float = 0.0
     _kept: "_Kept" = field(default_factory=lambda: _Kept(), repr=False)
 
@@ -107,7 +110,7 @@ class KernelTrainer:
         """See `Trainer`: on few points, Newton steps make a rough answer exact at once."""
         if tol <= self.tol or self.rows.n <= _FEW_POINTS:
             return None
-        return replace(self, tol=tol, polish=False)
+        return replace(self, tol=tol, polish=False, gap=tol)
 
     @property
     def points(self) -> RowOperator:
@@ -127,7 +130,7 @@ class KernelTrainer:
         alpha0 = None
         if start is not None:
             alpha0 = np.zeros(n)
-            alpha0[place] = _started(rows, start, self.rows.n)
+            alpha0[place] = started(rows, start, self.rows.n)
         result = self._solve(points, sign, cost, target, alpha0, _groups(rows, place, n))
         beta = sign * result.x
         return Solution(
@@ -159,7 +162,7 @@ class KernelTrainer:
         if groups is None:
             return solve_svm_dual(
                 points, sign, cost, max_iter=self.max_iter, loss=self.loss, polish=self.polish,
-                **settings,
+                gap=self.gap, **settings,
             )  # fmt: skip
         if points.array is None:
             return solve_grouped_svm(points, sign, *groups, **settings)
@@ -247,7 +250,7 @@ class LinearTrainer:
         points = self._points(rows.index)
         alpha0 = None
         if start is not None:
-            alpha0 = _started(rows, start, self.n_instances + len(self.offsets) - 1)
+            alpha0 = started(rows, start, self.n_instances + len(self.offsets) - 1)
         result: Any
         if rows.group is None:
             result = solve_linear_svm(
@@ -285,7 +288,7 @@ class LinearTrainer:
         return FeatureRows(self.points.features(index))
 
 
-def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> Floats:
+def started(rows: HingeProblem, start: Solution | None, n_points: int) -> Floats:
     """Return where to start: the multipliers that the points had, 0 where the sign has changed."""
     if start is None:
         return np.zeros(len(rows.index))
