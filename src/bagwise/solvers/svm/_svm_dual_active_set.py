@@ -62,7 +62,7 @@ class ActiveSet:
         left, before = most_changes, np.inf
         while self.is_positive:
             checkpoint()
-            left -= self._solve()
+            left -= self._solve(left)
             if left <= 0 or len(self.free) < 2:
                 break
             spread = float(np.ptp(self.work.v[self.free]))
@@ -76,8 +76,10 @@ class ActiveSet:
                 before = spread
         return False
 
-    def _solve(self) -> int:
+    def _solve(self, most: int) -> int:
         """Take Newton steps until one meets no bound; return how many rows met one.
+
+        They also end once so many have.
 
         A step of length ``t`` takes ``v`` of the free rows by that part to a common value, so that
         they are known without a product. At the end ``v`` of all rows is brought up to date.
@@ -86,7 +88,7 @@ class ActiveSet:
 
         work, start = self.work, self.work.beta.copy()
         n_met, v = 0, work.v[self.free]
-        while len(self.free) > 1:
+        while len(self.free) > 1 and n_met < most:
             checkpoint()
             free = self.free
             direction, level = self._direction(v)
