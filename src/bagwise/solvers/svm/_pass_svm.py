@@ -169,7 +169,8 @@ class _Search(Bounds):
             smooth.begin_evenly()
         while not self.ended:
             checkpoint()
-            if sets_left and smooth.n_support <= MOST_SUPPORT and self.n_bound <= MOST_BOUND:
+            n_bound = self.count_bound(smooth.model.base)
+            if sets_left and smooth.n_support <= MOST_SUPPORT and n_bound <= MOST_BOUND:
                 sets_left -= 1
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
@@ -180,10 +181,9 @@ class _Search(Bounds):
             else:
                 smooth.step()
 
-    @property
-    def n_bound(self) -> int:
-        """How many multipliers are about as large as their costs."""
-        return int(np.count_nonzero(self.dual >= 0.5 * self.cost))
+    def count_bound(self, center: Floats) -> int:
+        """Count multipliers, the best met or those of a centre, that are nearly their costs."""
+        return int(np.count_nonzero(np.maximum(self.dual, center) > 0.5 * self.cost))
 
     def suits_pool(self, n_support: int) -> bool:
         """Tell whether a pool can hold all that may matter, and is small beside all rows."""
