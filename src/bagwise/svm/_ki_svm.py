@@ -71,7 +71,8 @@ class InsKISVM(KeyInstanceMachine):
     max_iter : int
         Most rounds of adding assignments to the mixture.
     n_restarts : int
-        Random starts of the search for assignments in every round.
+        Random starts of the search for assignments in every round; three times as many starts cross
+        two assignments of the mixture.
     random_state : int, RandomState or None
         Seed of these starts. With None, two fits may end a little apart; see Notes.
     |n_jobs|
@@ -177,7 +178,7 @@ class InsKISVM(KeyInstanceMachine):
         pos_label: Any = None,
         cache_size: float = 1000.0,
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int = 30,
         n_restarts: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -253,7 +254,8 @@ class BagKISVM(KeyInstanceMachine):
     max_iter : int
         Most rounds of adding assignments to the mixture.
     n_restarts : int
-        Random starts of the search for assignments in every round.
+        Random starts of the search for assignments in every round; three times as many starts cross
+        two assignments of the mixture.
     random_state : int, RandomState or None
         Seed of these starts. With None, two fits may end a little apart: the relaxation is solved
         up to what the search can see.
@@ -333,7 +335,7 @@ class BagKISVM(KeyInstanceMachine):
         pos_label: Any = None,
         cache_size: float = 1000.0,
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int = 30,
         n_restarts: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,

@@ -116,7 +116,8 @@ class MIODM(ODMMachine):
     max_iter : int
         Most rounds of adding assignments to the mixture, and of choosing key instances.
     n_restarts : int
-        Random starts of the search for assignments in every round.
+        Random starts of the search for assignments in every round; three times as many starts cross
+        two assignments of the mixture.
     random_state : int, RandomState or None
         Seed of these starts, and of the maps of ``approx`` that are random.
     |n_jobs, verbose: fit|

@@ -1,6 +1,6 @@
 """Column generation against all assignments at once, as one conic programme solved by clarabel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar
 
@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import bagwise.solvers.assignments._assignment_search as assignment_search
+import bagwise.solvers.assignments._assignments as assignments
 import bagwise.solvers.svm._block_gram as block_gram
 from bagwise._threads import ordered_map
 from bagwise.solvers import ODMInner, Status, solve_qp
 from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values, enumerate_forms
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem
-from bagwise.solvers.assignments._assignments import generate_assignments
+from bagwise.solvers.assignments._assignments import Column, Master, generate_assignments
 from bagwise.solvers.svm._nu_svm import NuSVMInner, solve_nu_svm
 
 
@@ -254,6 +255,35 @@ def test_a_small_gap_is_confirmed_by_four_times_as_many_starts(n_restarts, monke
     assert result.converged
     assert drawn[-2:] == [n_restarts, 4 * n_restarts]
     assert len(drawn) >= result.n_iter + 1
+
+
+@pytest.mark.parametrize("n_chosen", [1, 2])
+def test_starts_that_cross_columns_choose_in_every_bag_as_one_of_two(n_chosen):
+    problem = replace(_toy(0, sizes=(4, 5, 3, 6, 4, 5)), n_chosen=n_chosen)
+    rng = np.random.default_rng(0)
+    columns = [Column(problem, problem.indicator(c), c) for c in problem.drawn(rng, 3)]
+    inner = NuSVMInner(_signs(problem), 0.1)
+    starts = Master(problem, inner, columns).crossed(rng, 20)
+    assert len(starts) == 20
+    parents = np.array([column.choice for column in columns])
+    for start in starts:
+        bags = np.split(start == parents, problem.slot_starts[1:], axis=1)
+        of_parent = np.array([bag.all(axis=1) for bag in bags])  # bags x columns
+        assert any(of_parent[:, [a, b]].any(axis=1).all() for a, b in ((0, 1), (0, 2), (1, 2)))
+    assert len({start.tobytes() for start in starts}) > 10
+    assert Master(problem, inner, columns[:1]).crossed(rng, 20) == []
+
+
+@pytest.mark.parametrize("n_chosen", [1, 2])
+def test_gram_matrices_that_columns_keep_change_nothing(n_chosen, monkeypatch):
+    problem = replace(_toy(0), n_chosen=n_chosen)
+    results = []
+    for least in (0, np.inf):
+        monkeypatch.setattr(assignments, "_LARGE_BAGS", least)
+        results.append(_run(problem, NuSVMInner(_signs(problem), 0.1)))
+    kept, computed = results
+    assert kept.objective == pytest.approx(computed.objective, rel=1e-9)
+    np.testing.assert_allclose(kept.b, computed.b, atol=1e-6)
 
 
 def test_singletons_are_one_simplex_dual():

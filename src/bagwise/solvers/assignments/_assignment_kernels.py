@@ -86,20 +86,20 @@ def _best(
     A bag of coefficient 0 gives the same whatever is chosen; it takes what would be best for a
     small positive coefficient.
     """
-    top = -np.inf
+    top, beside = -np.inf, inner[now]
     for j in range(first, last):
         if taken[j] and j != now:
             continue
         gain = 2.0 * values[j]
         if b != 0.0:
-            gain = b * (b * (inner[j, j] - 2.0 * inner[j, now]) + gain)
+            gain = b * (b * (inner[j, j] - 2.0 * beside[j]) + gain)
         top = max(top, gain)
     for j in range(first, last):
         if taken[j] and j != now:
             continue
         gain = 2.0 * values[j]
         if b != 0.0:
-            gain = b * (b * (inner[j, j] - 2.0 * inner[j, now]) + gain)
+            gain = b * (b * (inner[j, j] - 2.0 * beside[j]) + gain)
         if gain >= top - slack:
             return j
     return now
