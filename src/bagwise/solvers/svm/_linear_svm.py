@@ -275,9 +275,13 @@ class _Search:
         return fits and problem.rho == 0.0 and len(set(problem.sign)) == 2
 
     def _is_wide(self) -> bool:
-        """Tell whether steps on the Gram matrix are the best to begin with."""
-        problem = self.problem
-        return problem.matrix.n <= 2 * problem.matrix.d and not problem.squared and self._has_gram()
+        """Tell whether steps on the Gram matrix are the best to begin with.
+
+        On few rows Newton steps form it too, and need few steps for the squared hinge.
+        """
+        problem, n = self.problem, self.problem.matrix.n
+        is_wide = n <= 2 * problem.matrix.d and self._has_gram()
+        return is_wide and (n >= _MANY_FEATURES or not problem.squared)
 
     def _pair_steps(self, start: LinearPoint | None) -> LinearPoint:
         problem = self.problem
