@@ -361,10 +361,14 @@ class DualSearch(ABC):
             return self.all_rows()
         free = self.free_rows()
         n_free = int(np.count_nonzero(free))
-        size = min(max(_SMALLEST_SET, n_free + n_free // 2), LARGEST_SET)
+        size = min(max(_SMALLEST_SET, n_free + n_free // 2), self.largest_set(n_free))
         if size >= self.n_active:
             return self.all_rows()
         return self.some_rows(violation, free, size)
+
+    def largest_set(self, n_free: int) -> int:
+        """Return how many rows a working set may have if so many rows are free."""
+        return LARGEST_SET
 
     def sharpens(self, violation: float, *, polished: bool = True) -> bool:
         """Tell whether an answer within ``tol`` should be made more exact, and set the goal."""

@@ -17,6 +17,7 @@ from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits, check_tol
 from bagwise.solvers._result import Result
 from bagwise.solvers.operators._row_operator import RowOperator
+from bagwise.solvers.svm import _dual_search as dual_search
 from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
 from bagwise.solvers.svm._svm_dual_set import WorkingSet, precision
 from bagwise.solvers.svm._svm_dual_state import NAME, State
@@ -176,6 +177,11 @@ class _Search(DualSearch):
     def some_rows(self, violation: float, free: Booleans, size: int) -> WorkingSet:
         state = self.state
         return self.copied(breaking_rows(*state.scores(violation), free, state.cost == 0.0, size))
+
+    def largest_set(self, n_free: int) -> int:
+        """Return a number that has room for all free rows if twice the entries are enough."""
+        largest = dual_search.LARGEST_SET
+        return max(largest, min(n_free + n_free // 8, largest + 2 * largest // 5))
 
     def copied(self, chosen: Booleans) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
