@@ -23,6 +23,7 @@ from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
 from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
+from bagwise.solvers.svm._primal_newton import NewtonModel
 
 _NAME = "solve_svm_by_passes"
 _SETS = 3  # how often working sets are tried
@@ -169,8 +170,8 @@ class _Search(Bounds):
             smooth.begin_evenly()
         while not self.ended:
             checkpoint()
-            n_bound = self.count_bound(smooth.model.base)
-            if sets_left and smooth.n_support <= MOST_SUPPORT and n_bound <= MOST_BOUND:
+            may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
+            if may_be_few and self.count_bound(smooth.model) <= MOST_BOUND:
                 sets_left -= 1
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
@@ -181,9 +182,10 @@ class _Search(Bounds):
             else:
                 smooth.step()
 
-    def count_bound(self, center: Floats) -> int:
-        """Count multipliers, the best met or those of a centre, that are nearly their costs."""
-        return int(np.count_nonzero(np.maximum(self.dual, center) > 0.5 * self.cost))
+    def count_bound(self, model: NewtonModel) -> int:
+        """Count multipliers, the best or those of a centre, near the costs of rows that need it."""
+        is_bound = np.maximum(self.dual, model.base) > 0.5 * self.cost
+        return int(np.count_nonzero(is_bound & (self.shortfall(model.z, model.b) > 0.0)))
 
     def suits_pool(self, n_support: int) -> bool:
         """Tell whether a pool can hold all that may matter, and is small beside all rows."""
