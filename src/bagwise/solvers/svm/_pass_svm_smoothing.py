@@ -17,6 +17,7 @@ _SHARE = 0.1  # of a gradient that a step on a sample may leave
 _BALANCED = 1e-10  # of the answers that may be left; one multiplier makes up for it
 _UNEVEN = 0.4  # share of all costs in balanced multipliers, below which one sign has most of them
 _GOOD = 0.1  # share of the objective that these should reach
+_KNOWN = 0.5  # share of the objective that the lower bound reaches at a point known to be good
 _SHARPEN = 3.0  # factor between the slopes of successive smoothings
 
 
@@ -99,12 +100,14 @@ class Smoothing:
         self.v = None
 
     def _go_back(self) -> None:
-        """Go to the best point met if the smoothed hinge is lower there.
+        """Go to the best point met if it is known to be good, and the smoothed hinge lower there.
 
         About a new centre it may be, as where weights do not help: there the centre itself answers.
         """
         bounds, model = self.bounds, self.model
         best: Point = bounds.w, bounds.b, bounds.z
+        if bounds.lower < _KNOWN * bounds.primal:
+            return
         if self._smoothed(best) < self._smoothed((model.w, model.b, model.z)):
             model.w, model.b, model.z = best
 
