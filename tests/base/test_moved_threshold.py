@@ -12,7 +12,9 @@ import bagwise
 from bagwise import all_estimators
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, Target
+from bagwise.base._constant import _move_if_mistaken
 from bagwise.base._moved_threshold import Task, folds
+from bagwise.base._target import encode_target
 from bagwise.density import APR
 from bagwise.embedding import DDSVM, PPMMSVM, MInD
 from bagwise.exceptions import ConstantModelWarning, MovedThresholdWarning
@@ -191,6 +193,31 @@ def test_methods_that_count_mistakes_of_instances_do_not_call_most_bags_positive
     assert model.score(new, truth) > 0.9
     rows, of_rows = bags.reshape(-1, 1, 2)[::10], np.repeat(y, 40)[::10]
     assert clone(model).fit(rows, of_rows).intercept_shift_[0] == 0  # these are bags themselves
+
+
+def test_rounding_of_weights_breaks_no_tie():
+    """One bag more and one of the same weight less are right than by the frequent label."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        weight = np.append(rng.choice([0.1, 0.3, 0.7], 20), [0.3, 0.3])
+        y = np.append(np.arange(20) % 10 == 0, [True, False]).astype(int)
+        scores = np.append(-1.0 - rng.random(20), [1.0, 1.0])
+        model = Fixed(scores[:, None])
+        target = encode_target(SIL(), y, weight)
+        _move_if_mistaken(model, Task(None, target, weight[:, None], weight))
+        assert model.intercept_shift_ == 0
+
+
+class Fixed:
+    """A model with these scores."""
+
+    _memorizes, classes_ = False, np.array([0, 1])
+
+    def __init__(self, scores):
+        self.scores, self.intercept_shift_ = scores, np.zeros(1)
+
+    def _bag_scores(self, bags):
+        return self.scores
 
 
 def test_a_metric_says_nothing_of_labels():

@@ -1,5 +1,6 @@
 """MICA: its linear programmes as scipy solves them, its rounds, its forms of the kernel."""
 
+from contextlib import closing
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.optimize import linprog
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from bagwise import Bags
+from bagwise.base import SharedWork
 from bagwise.solvers import Status
 from bagwise.svm import MICA
 from bagwise.svm.machinery import _one_norm_trainer
@@ -304,3 +306,13 @@ def test_bad_parameters(params):
 
 def test_has_no_low_rank_map():
     assert not {"approx", "rank"} & MICA().get_params().keys()
+
+
+def test_first_programmes_that_are_left_early_know_of_no_other_fit(monkeypatch):
+    monkeypatch.setattr(_one_norm_trainer, "_FEW_ROWS", 0)
+    bags, y = make_toy_bags(80, kind="close", random_state=0)
+    with closing(SharedWork(1e8)) as work:
+        known = Bags.from_list(bags).with_shared(work)
+        for C in (0.3, 100.0, 30.0):
+            shared, plain = MICA(C).fit(known, y), MICA(C).fit(bags, y)
+            assert shared.result_.objective == pytest.approx(plain.result_.objective, rel=1e-6)

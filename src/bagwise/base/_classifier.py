@@ -59,7 +59,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     @property
     def _threshold_moves(self) -> bool:
-        """Whether ``intercept_`` may be moved where all training bags get one label.
+        """Whether the threshold may be moved, as where all training bags get one label.
 
         Only where it is a constant in the scores of bags, and not chosen by its user.
         """
@@ -69,7 +69,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """Whether the objective is about how many of these bags get their label.
 
         If not, the threshold also moves where training bags get it less often than by the most
-        frequent label.
+        frequent label, by weight.
         """
         return True
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bagwise.base._classifier import BagClassifier
 
 _FIRST = 2  # bags that are looked at in the beginning
+_EQUAL = 1e-9  # shares that differ by less are equal
 _ADVICE = {
     "C": "another C",
     "gamma": "another gamma",
@@ -27,7 +28,7 @@ def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
     """Move the threshold of a model that predicts one class for all training bags, or warn.
 
     Only with two classes; see `move_threshold`. Of classifiers that do not count mistakes it moves
-    sooner: where the most frequent label is right for more training bags.
+    sooner: where the most frequent label is right for more training bags, by weight.
 
     Parameters
     ----------
@@ -61,12 +62,12 @@ def move_if_constant(classifier: "BagClassifier", task: Task) -> None:
 
 
 def _move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
-    """Move the threshold if the most frequent label is right for more training bags."""
+    """Move the threshold if the most frequent label is right for more training bags, by weight."""
     sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
     scores = side * classifier._bag_scores(task.bags)[:, 0]
     is_positive = float(np.average(sign > 0, weights=weight))
     right = float(np.average((scores > 0) == (sign > 0), weights=weight))
-    if right >= max(is_positive, 1.0 - is_positive):
+    if right >= max(is_positive, 1.0 - is_positive) - _EQUAL:
         return
     frequent = classifier.classes_[int((is_positive > 0.5) == (side > 0))]
     fault = (

@@ -296,11 +296,19 @@ _ATTRIBUTES = {
         among bags that were left out of the fit in three folds. Else 0. ``result_`` is about
         the optimum, whose constant is ``intercept_ - intercept_shift_``.""",
     ),
+    "intercept_shift_: instances": (
+        "ndarray of shape (n_outputs,)",
+        """What ``intercept_`` was moved by, if there are two labels and all training bags get the
+        same, or fewer of them their own than by the most frequent one (by weight): mistakes are
+        counted by instances. Then the positive label is predicted for as much weight of bags as has
+        it, among bags that were left out of the fit in three folds. Else 0. ``result_`` is about
+        the optimum, whose constant is ``intercept_ - intercept_shift_``.""",
+    ),
     "intercept_shift_: frequency": (
         "ndarray of shape (n_outputs,)",
-        """What is added to the scores of bags. With two classes, where fewer training bags get
-        their label than by the most frequent one, both are predicted as often as there are: the
-        objective does not know which is rare. Else 0.""",
+        """What is added to the scores of bags. With two classes, where all training bags get the
+        same, or fewer of them their own than by the most frequent one (by weight), both are
+        predicted as often as there are: the objective does not know which is rare. Else 0.""",
     ),
     "result_": (
         "Certificate",

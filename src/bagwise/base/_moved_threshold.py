@@ -7,7 +7,7 @@ positive. So the threshold comes from machines that each learned from two thirds
 the scores they give to the last third.
 
 Methods that do not count mistakes, such as those that take the nearest centre, have no such optimum
-and hardly fit the labels of their training bags: these bags' own scores do.
+and hardly fit the labels of their training bags, whose own scores are good enough.
 """
 
 from copy import copy
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bagwise.base._classifier import BagClassifier
 
 _N_FOLDS = 3
+_EQUAL = 1e-9  # shares that differ by less are equal
 _RESOLUTION = 1e-5  # scores that differ by less are equal to a threshold
 
 
@@ -45,11 +46,11 @@ class Task(NamedTuple):
 
 
 def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, fault: str) -> bool:
-    """Move ``intercept_`` to where as much weight of bags is called positive as is positive.
+    """Move the threshold to where as much weight of bags is called positive as is positive.
 
     Counted are bags that were left out of a fit; or training bags, if the classifier does not
-    memorize them. It stays if that does not tell training bags apart, or those that are counted no
-    better than chance and not more of them are right.
+    memorize them. The threshold stays if all training bags would still get one label. It also stays
+    if the counted bags are told apart no better than by chance and no more of them are right.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, faul
     )
     before = np.average((counted > 0) == (sign > 0), weights=weight)
     after = np.average((counted > level) == (sign > 0), weights=weight)
-    if found <= mistaken and after <= before:
+    if found <= mistaken and after <= before + _EQUAL:
         return False
     shift = -side * level
     classifier.intercept_shift_ += shift

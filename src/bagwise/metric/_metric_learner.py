@@ -83,6 +83,8 @@ class MetricLearner(
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn the metric and map the instances.
 
+        Warnings about the labels of bags are left out.
+
         Parameters
         ----------
         X : Bags, sequence of matrices, 3-D array or matrix-like
@@ -97,7 +99,7 @@ class MetricLearner(
         mapped : Bags or ndarray
             As `transform`.
         """
-        with quiet(ConstantModelWarning):  # nobody asks it for labels
+        with quiet(ConstantModelWarning):
             self.fit(X, y, sample_weight)
         return self.transform(X)
 

@@ -61,7 +61,8 @@ class ODM(ODMMachine):
     Attributes
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_, coef_|
-    |fourier_weights_, fourier_offset_, intercept_, intercept_shift_, gamma_, n_features_in_|
+    |fourier_weights_, fourier_offset_, intercept_, intercept_shift_: instances|
+    |gamma_, n_features_in_|
     |feature_names_in_, result_|
     n_iter_ : int
         Newton steps.

@@ -36,7 +36,8 @@ class SIL(MaxRuleMachine):
     Attributes
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_, coef_|
-    |fourier_weights_, fourier_offset_, intercept_, intercept_shift_, gamma_, n_features_in_|
+    |fourier_weights_, fourier_offset_, intercept_, intercept_shift_: instances|
+    |gamma_, n_features_in_|
     |feature_names_in_, result_, n_iter_|
 
     See Also

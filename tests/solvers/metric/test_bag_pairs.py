@@ -55,6 +55,15 @@ def test_all_pairs_of_a_kind_are_as_likely():
         assert np.abs(error).max() < 4.0
 
 
+def test_layout_of_lists_does_not_matter():
+    lists = np.tile(lists_of(1), (1, 4))
+    first, other = (
+        bag_pairs(form, np.ones(30), max_pairs=20, rng=np.random.default_rng(0)).bags
+        for form in (lists, np.asfortranarray(lists))
+    )
+    np.testing.assert_array_equal(first, other)
+
+
 def test_pairs_depend_on_the_seed_alone():
     first, again, other = (
         bag_pairs(lists_of(1), np.ones(30), max_pairs=20, rng=np.random.default_rng(seed)).bags

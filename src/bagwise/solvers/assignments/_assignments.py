@@ -158,10 +158,10 @@ def generate_assignments(
     -----
     A round chooses the weights of the columns by damped Newton steps over the simplex, then looks
     for assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at
-    hand, from the instances of largest value, from random starts and, three for each of these, from
-    assignments that choose in every bag as one of two columns does. It adds the thirty best. Four
-    times as many starts confirm the last gap. If there are at most 4096 assignments, all of
-    them are looked at.
+    hand, from the instances of largest value and from random starts; and, three for each random
+    start, from assignments that choose in every bag as one of two columns does. It adds the thirty
+    best. Four times as many starts confirm the last gap. If there are at most 4096 assignments, all
+    of them are looked at.
     """
     started = perf_counter()
     for name, value, least in (("max_rounds", max_rounds, 1), ("n_restarts", n_restarts, 0)):

@@ -163,7 +163,7 @@ class _Groups:
 
 def _words(lists: Booleans) -> NDArray[np.uint64]:
     """Return rows of an indicator matrix as bits, 64 to a number."""
-    packed = np.packbits(lists, axis=1)
+    packed = np.packbits(np.ascontiguousarray(lists), axis=1)
     return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
 
 

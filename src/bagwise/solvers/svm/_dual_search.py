@@ -306,7 +306,7 @@ class DualSearch(ABC):
         if self.in_memory and self.n_active > _WHOLE and self.n_breaking > _SMALLEST_SET:
             self.descend(self.all_rows(), 0.5 * tol, budget=self.n_active // 6)
         losses, stuck, violation = 0, False, point.violation
-        polished = violation == -np.inf or not self.polish_rounds  # nothing can move, or need
+        polished = violation == -np.inf or not self.polish_rounds  # or nothing need
         while not self.is_close():
             if violation <= tol and polished:
                 if self.wake():

@@ -179,7 +179,7 @@ class _Search(DualSearch):
         return self.copied(breaking_rows(*state.scores(violation), free, state.cost == 0.0, size))
 
     def largest_set(self, n_free: int) -> int:
-        """Return a number that has room for all free rows if twice the entries are enough."""
+        """Return the usual number, or up to 1.4 times as many if all free rows then fit."""
         largest = dual_search.LARGEST_SET
         return max(largest, min(n_free + n_free // 8, largest + 2 * largest // 5))
 
