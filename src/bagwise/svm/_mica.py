@@ -210,8 +210,10 @@ class MICA(MaxRuleMachine):
             tol=min(self.tol, _GAP),
         )
         starts = None if share is None else share.starts(kernel)
-        trainer = exact if starts is None else WarmStart(exact, starts)
-        rough = replace(exact, is_rough=True)  # where it ends depends on its start: no other's
+        trainer, rough = (
+            one if starts is None else WarmStart(one, starts)
+            for one in (exact, replace(exact, is_rough=True))
+        )
         solutions = self._alternate_outputs(
             trainer,
             target,

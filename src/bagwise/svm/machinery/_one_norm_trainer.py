@@ -111,6 +111,9 @@ class OneNormTrainer:
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`."""
         points = _Points(self.features, rows.index, self.offsets)
+        is_left_early = self.is_rough and points.n > _FEW_ROWS
+        if is_left_early:  # where it ends depends on where it starts: not from another fit
+            start = None
         result = solve_one_norm_svm(
             points,
             rows.sign,
@@ -118,7 +121,7 @@ class OneNormTrainer:
             penalty=perturbed(np.ones(len(self.column_key)), self.column_key),
             start=start.result if isinstance(start, OneNormSolution) else None,
             tol=self.tol,
-            max_iter=points.n if self.is_rough and points.n > _FEW_ROWS else _SOLVER_STEPS,
+            max_iter=points.n if is_left_early else _SOLVER_STEPS,
         )
         return OneNormSolution(
             rows=rows,
