@@ -12,8 +12,7 @@ import bagwise
 from bagwise import all_estimators
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, Target
-from bagwise.base._constant import _move_if_mistaken
-from bagwise.base._moved_threshold import Task, folds
+from bagwise.base._moved_threshold import Task, folds, move_if_mistaken
 from bagwise.base._target import encode_target
 from bagwise.density import APR
 from bagwise.embedding import DDSVM, PPMMSVM, MInD
@@ -204,7 +203,7 @@ def test_rounding_of_weights_breaks_no_tie():
         scores = np.append(-1.0 - rng.random(20), [1.0, 1.0])
         model = Fixed(scores[:, None])
         target = encode_target(SIL(), y, weight)
-        _move_if_mistaken(model, Task(None, target, weight[:, None], weight))
+        move_if_mistaken(model, Task(None, target, weight[:, None], weight))
         assert model.intercept_shift_ == 0
 
 

@@ -14,10 +14,10 @@ from bagwise._arrays import Floats, Integers
 from bagwise._compat import check_sample_weight
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
-from bagwise.base._constant import move_if_constant
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of
 from bagwise.base._moved_threshold import Task
+from bagwise.base._review import review
 from bagwise.base._target import Target, class_weighted, encode_target
 
 
@@ -109,7 +109,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         return task, {"classes_": target.classes, "multilabel_": target.is_multilabel}
 
     def _review(self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats) -> None:
-        move_if_constant(self, Task(bags, target, cost_weight, bag_weight))
+        review(self, Task(bags, target, cost_weight, bag_weight))
 
     @abstractmethod
     def _learn(

@@ -98,6 +98,22 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, faul
     return True
 
 
+def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
+    """Move the threshold if the most frequent label is right for more training bags, by weight."""
+    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
+    scores = side * classifier._bag_scores(task.bags)[:, 0]
+    is_positive = float(np.average(sign > 0, weights=weight))
+    right = float(np.average((scores > 0) == (sign > 0), weights=weight))
+    if right >= max(is_positive, 1.0 - is_positive) - _EQUAL:
+        return
+    frequent = classifier.classes_[int((is_positive > 0.5) == (side > 0))]
+    fault = (
+        f"{type(classifier).__name__} is right for {right:.0%} of the bags that it learned from, "
+        f"and {frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
+    )
+    move_threshold(classifier, task, scores, fault)
+
+
 def folds(task: Task) -> Integers | None:
     """Return a fold for each bag, in each class as many of all; None if a class is one bag.
 
