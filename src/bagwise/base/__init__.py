@@ -27,6 +27,7 @@ from bagwise.base._fitting import (
     remember_bags,
     remembered_bags,
 )
+from bagwise.base._frequency_threshold import FrequencyThreshold
 from bagwise.base._kernel_parameters import (
     GammaRule,
     KernelParameters,
@@ -62,6 +63,7 @@ __all__ = [
     "BagTags",
     "DistanceParameters",
     "FeatureMap",
+    "FrequencyThreshold",
     "GammaRule",
     "KernelParameters",
     "MetricParameter",

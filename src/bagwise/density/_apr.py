@@ -8,7 +8,15 @@ import numpy as np
 from bagwise._arrays import Floats, as_dense
 from bagwise._compat import Interval
 from bagwise.bags import Bags, BagSource, Chunk, bag_digests
-from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented, one_vs_rest
+from bagwise.base import (
+    AsymmetricClassifier,
+    BagTags,
+    FrequencyThreshold,
+    Summary,
+    Target,
+    documented,
+    one_vs_rest,
+)
 from bagwise.solvers import Certificate, expanded_bounds, grow_rectangle
 
 _LEAST = 1e-6  # how far bounds are moved at least, so that the chosen instances are inside
@@ -16,7 +24,7 @@ _SURE = 1e9  # score of all instances where all bags have one sign
 
 
 @documented
-class APR(AsymmetricClassifier):
+class APR(FrequencyThreshold, AsymmetricClassifier):
     r"""A rectangle that positive bags reach and negative bags do not: iterated discrimination.
 
     A bag is positive if one of its instances lies in the axis-parallel rectangle
@@ -156,17 +164,6 @@ class APR(AsymmetricClassifier):
 
     # --------------------------------------------------------------------------------- scores
 
-    @property
-    def _threshold_moves(self) -> bool:
-        return True
-
-    def _counts_mistakes(self, bags: Bags) -> bool:
-        return False
-
-    @property
-    def _memorizes(self) -> bool:
-        return False
-
     def _room(self, instances: Any, output: int) -> Floats:
         """Return the distance of instances to the nearest bound, negative outside."""
         lower, upper = self.lower_[output], self.upper_[output]
@@ -180,18 +177,14 @@ class APR(AsymmetricClassifier):
             outputs = range(len(self.lower_))
             return np.column_stack([self._room(chunk.instances, k) for k in outputs])
 
-        return self._moved(BagSource(bags).concatenate(score))
+        return self._shifted(self._side * BagSource(bags).concatenate(score))
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         def score(chunk: Chunk) -> Floats:
             rooms = (self._room(chunk.instances, k) for k in range(len(self.lower_)))
             return np.column_stack([np.maximum.reduceat(room, chunk.starts) for room in rooms])
 
-        return self._moved(BagSource(bags).concatenate(score))
-
-    def _moved(self, rooms: Floats) -> Floats:
-        """Return scores, with the threshold where it was moved to."""
-        return np.asarray(self._side * rooms + getattr(self, "intercept_shift_", 0.0))
+        return self._shifted(self._side * BagSource(bags).concatenate(score))
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(

@@ -14,7 +14,7 @@ from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise._warnings import quiet
 from bagwise.bags import Bags, BagSource, segment_max
-from bagwise.base import BagClassifier, Target, holds_bags, linear_scores
+from bagwise.base import FrequencyThreshold, Target, holds_bags, linear_scores
 from bagwise.exceptions import ConstantModelWarning
 
 _NONE = {"i": -1, "u": -1, "U": "none"}
@@ -22,7 +22,7 @@ _NONE = {"i": -1, "u": -1, "U": "none"}
 
 class MetricLearner(
     TransformerMixin,
-    BagClassifier,
+    FrequencyThreshold,
     auto_wrap_output_keys=None,  # type: ignore[call-arg]  # frames hold matrices, not bags
 ):
     r"""Base of classifiers by the nearest centre in a space that is learned.
@@ -48,17 +48,6 @@ class MetricLearner(
             msg = f"{type(self).__name__} needs a label on some list. All lists are empty."
             raise ValueError(msg)
         return task, known
-
-    @property
-    def _threshold_moves(self) -> bool:
-        return True
-
-    def _counts_mistakes(self, bags: Bags) -> bool:
-        return False
-
-    @property
-    def _memorizes(self) -> bool:
-        return False
 
     # ----------------------------------------------------------------------------- the metric
 
@@ -243,8 +232,7 @@ class MetricLearner(
         def best(chunk: Any) -> Floats:
             return np.asarray(segment_max(self._leads(chunk.instances), chunk.starts, chunk.stops))
 
-        outputs = self._joined(np.asarray(BagSource(bags).concatenate(best)))
-        return np.asarray(outputs + getattr(self, "intercept_shift_", 0.0))
+        return self._shifted(self._joined(np.asarray(BagSource(bags).concatenate(best))))
 
     def _joined(self, leads: Floats) -> Floats:
         """Return one column for two classes: positive if the second one is ahead."""
