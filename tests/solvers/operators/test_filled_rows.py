@@ -96,6 +96,16 @@ def test_the_whole_matrix_is_there_once_three_tenths_of_it_were_computed(means):
     np.testing.assert_array_equal(rows_of.array, rows_of.array.T)
 
 
+def test_rows_that_are_there_do_not_count_again():
+    """Of 400 entries 80 are computed, then 10, then 40 more: three tenths are 120."""
+    rows_of = FilledRows(_points([]))
+    rows_of.fill(_rows(0, 1, 2, 3))
+    rows_of.block(_rows(0, 1, 2, 3, 10), np.arange(10))
+    assert rows_of.array is None
+    rows_of.fill(_rows(0, 1, 11, 12))
+    assert rows_of.array is not None
+
+
 def test_a_mean_counts_as_its_instances():
     """Eight of 22 rows are behind two means of four instances."""
     source = _points([23, 20])

@@ -60,10 +60,9 @@ class FilledRows(RowOperator):
         """Return the inner products of some rows with some others or all."""
         if columns is None or len(columns) >= _NEARLY * self.n:
             self.fill(rows)
+        elif len(missing := rows[~self._known[rows]]):
+            self._count(missing, int(self.effort(columns).sum()))
         known = self._known[rows]
-        if not known.all():
-            self._count(rows, self.n if columns is None else int(self.effort(columns).sum()))
-            known = self._known[rows]
         if known.all():
             return self._rows.block(rows, columns, out)
         if not known.any():
