@@ -1,4 +1,9 @@
-"""Systems whose rows change little from one to the next, by one factor for several of them."""
+"""Systems whose rows change little from one to the next, by one factor for several of them.
+
+The factor is not changed: what differs is a border of it, which is made in one go and costs more
+with each row that differs. Where rows come and go one by one, thousands of them, `UpdatedFactor`
+changes the factor.
+"""
 
 import numpy as np
 from scipy.linalg import lapack

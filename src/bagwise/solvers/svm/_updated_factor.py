@@ -1,4 +1,9 @@
-"""A Cholesky factor that rows join and leave, each at the cost of a few solutions."""
+"""A Cholesky factor that rows join and leave, each at the cost of a few solutions.
+
+The factor itself is changed, so any number of rows may come and go, one after another. Where
+systems are solved that differ in a few rows from one and the same factor, `ChangingSystem` leaves
+the factor as it is and borders it.
+"""
 
 import numpy as np
 from scipy.linalg import lapack
