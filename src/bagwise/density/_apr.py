@@ -199,7 +199,9 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
 def _without_repeats(bags: Bags, signs: Floats, weight: Floats) -> tuple[Bags, Floats, Floats]:
     """Return the bags with one of those that are the same, which weighs as much as all of these.
 
-    Two of the same would hold each other fast when instances are chosen again.
+    Two of the same would hold each other fast when instances are chosen again, in whatever order
+    theirs are. Metric learners, which return something for each instance, merge only bags of one
+    order.
     """
     rows = as_dense(bags.instances)
     centred = Bags(rows - rows.mean(axis=0), bags.offsets)  # digests are of single precision

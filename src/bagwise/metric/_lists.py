@@ -31,6 +31,9 @@ class ListedBags(NamedTuple):
 def distinct(bags: Bags, target: Target, weight: Floats) -> ListedBags:
     """Return bags of which no two are alike: those that are, are one bag of their weights.
 
+    Bags are alike if they hold the same instances in the same order, so that what is found for the
+    instances of one of them can be given to those of the others.
+
     Parameters
     ----------
     bags : Bags
