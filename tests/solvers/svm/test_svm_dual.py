@@ -1,185 +1,46 @@
 """The SVM dual against libsvm, an interior-point method, closed forms and its own certificate."""
 
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
-import clarabel
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.svm import SVC
 
-import bagwise.solvers.operators._row_operator as row_operator
 import bagwise.solvers.svm._dual_search as dual_search
-import bagwise.solvers.svm._svm_dual_set as dual_set
-import bagwise.solvers.svm._svm_dual_state as svm_dual_state
 from bagwise import _threads
 from bagwise._threads import ordered_map
 from bagwise.solvers import (
-    CachedRows,
-    RowOperator,
     Status,
     minimize_squared_hinge,
     rescale_alpha,
     solve_linear_svm,
-    solve_qp,
     solve_svm_dual,
 )
 from bagwise.solvers.svm._svm_dual_kernels import pair_steps
-from solvers.blocks import BlockRows
-
-
-class Problem(NamedTuple):
-    gram: np.ndarray
-    sign: np.ndarray
-    cost: np.ndarray
-    target: np.ndarray
-
-
-def _rbf(X, gamma=0.5):
-    return np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
-
-
-def _problem(n=60, d=3, *, cost=1.0, target=1.0, kernel=_rbf, shift=1.0, seed=0):
-    rng = np.random.default_rng(seed)
-    sign = np.where(rng.random(n) < 0.4, 1.0, -1.0)
-    X = rng.normal(size=(n, d)) + shift * sign[:, None] / np.sqrt(d)
-    return Problem(kernel(X), sign, np.full(n, cost), np.full(n, target))
-
-
-def _duplicates():
-    p = _problem(n=40)
-    rows = np.r_[np.arange(40), np.arange(30), np.arange(10)]
-    return Problem(p.gram[np.ix_(rows, rows)], p.sign[rows], p.cost[rows], p.target[rows])
-
-
-def _contradictions():
-    p = _problem(n=30)
-    rows = np.r_[np.arange(30), np.arange(30)]
-    sign = np.r_[p.sign, -p.sign]
-    return Problem(p.gram[np.ix_(rows, rows)], sign, np.ones(60), np.ones(60))
-
-
-def _one_positive():
-    p = _problem(n=40)
-    sign = np.where(np.arange(40) == 17, 1.0, -1.0)
-    return p._replace(sign=sign, cost=np.full(40, 10.0))
-
-
-def _zero_rows():
-    X = np.random.default_rng(3).normal(size=(40, 3))
-    X[::2] = 0.0
-    sign = np.where(np.arange(40) % 3 == 0, 1.0, -1.0)
-    return Problem(X @ X.T, sign, np.ones(40), np.ones(40))
-
-
-def _row_costs():
-    p = _problem()
-    rng = np.random.default_rng(4)
-    return p._replace(cost=rng.exponential(size=60) * (rng.random(60) < 0.8))
-
-
-def _targets():
-    sizes = np.random.default_rng(5).integers(1, 9, size=60)
-    p = _problem(cost=5.0)
-    return p._replace(target=np.where(p.sign > 0, 2.0 / sizes - 1.0, 1.0))  # as in sMIL
-
-
-ZOO: dict[str, Callable[[], Problem]] = {
-    "random": _problem,
-    "linear": lambda: _problem(kernel=lambda X: X @ X.T),
-    "wide": lambda: _problem(kernel=lambda X: _rbf(X, 0.01), cost=100.0),
-    "narrow": lambda: _problem(kernel=lambda X: _rbf(X, 50.0)),
-    "duplicates": _duplicates,
-    "contradictions": _contradictions,
-    "tiny cost": lambda: _problem(cost=1e-6),
-    "separable": lambda: _problem(cost=1e6, shift=8.0, kernel=lambda X: X @ X.T),
-    "hard rbf": lambda: _problem(cost=1e4),
-    "one positive": _one_positive,
-    "zero rows": _zero_rows,
-    "all zero": lambda: _zero_rows()._replace(gram=np.zeros((40, 40))),
-    "row costs": _row_costs,
-    "targets": _targets,
-    "target 0": lambda: _problem(target=0.0),
-    "tiny kernel": lambda: _problem(kernel=lambda X: 1e-9 * _rbf(X), cost=1e8),
-    "two rows": lambda: Problem(np.eye(2), np.array([1.0, -1.0]), np.ones(2), np.ones(2)),
-}
-
-
-def _interior_point(p):
-    """Return the dual value and ``gram @ beta`` from a general convex solver."""
-    n = len(p.sign)
-    unit = 1.0 / max(p.gram.diagonal().mean(), 1e-6)
-    scale = min(p.cost.max(), unit)  # the unit of alpha, so that the solver sees numbers near 1
-    Q = p.gram * np.multiply.outer(p.sign, p.sign) * scale
-    A = sp.csc_matrix(np.vstack([p.sign, -np.eye(n), np.eye(n)]))
-    b = np.r_[0.0, np.zeros(n), p.cost / scale]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * n)]
-    quadratic = sp.csc_matrix(np.triu(Q))
-    solution = clarabel.DefaultSolver(quadratic, -p.target, A, b, cones, settings).solve()
-    assert str(solution.status) in ("Solved", "AlmostSolved")
-    alpha = scale * np.array(solution.x)
-    return -scale * solution.obj_val, p.gram @ (p.sign * alpha)
-
-
-def _squared_interior_point(p):
-    """Return the dual value and ``gram @ beta`` for the squared hinge."""
-    used = p.cost > 0  # the others take no part
-    sign, ridge = p.sign[used], 0.5 / p.cost[used]
-    scale = 1.0 / (p.gram.diagonal().mean() + ridge.min())
-    Q = scale * (p.gram[np.ix_(used, used)] * np.multiply.outer(sign, sign) + np.diag(ridge))
-    # Much closer to 0, clarabel gives up on some of the zoo with an objective 1 % off.
-    solution = solve_qp(Q, -p.target[used], A_eq=sign[None], b_eq=[0.0], lower=0.0, tol=1e-9)
-    assert solution.status is Status.CONVERGED
-    return -scale * solution.objective, p.gram[:, used] @ (sign * scale * solution.x)
-
-
-def _assert_optimal(p, result, tol=1e-6, loss="hinge"):
-    """Check the optimality conditions and the certificate from their definitions."""
-    alpha, b = result.x, result.intercept
-    squared = loss == "squared_hinge"
-    ridge = np.divide(0.5, p.cost, out=np.zeros(len(alpha)), where=squared & (p.cost > 0))
-    bound = np.where(p.cost > 0, np.inf, 0.0) if squared else p.cost
-    assert result.status is Status.CONVERGED
-    assert (alpha >= 0).all()
-    assert (alpha <= bound).all()
-    beta = p.sign * alpha
-    f = p.gram.astype(float) @ beta
-    unit = np.abs(beta).sum() * max(1.0, np.abs(p.gram).max())
-    assert abs(beta.sum()) <= 1e-13 * np.abs(beta).sum()
-    np.testing.assert_allclose(result.decision, f + b, atol=1e-13 * unit + 1e-13)
-    margin = p.sign * (f + b) - p.target
-    slope = margin + ridge * alpha
-    assert (slope[alpha < bound] >= -tol).all()
-    assert (slope[alpha > 0] <= tol).all()
-    assert result.residual <= tol
-    primal = 0.5 * beta @ f + p.cost @ np.maximum(-margin, 0) ** (2 if squared else 1)
-    dual = p.target @ alpha - 0.5 * beta @ f - 0.5 * ridge @ alpha**2
-    rounding = 1e-12 + 1e-15 * p.cost.sum()
-    np.testing.assert_allclose(result.objective, primal, rtol=1e-9, atol=rounding)
-    np.testing.assert_allclose(result.lower_bound, dual, rtol=1e-9, atol=rounding)
-    assert result.gap >= -1e-13 * max(1.0, abs(primal))
-    assert result.relative_gap <= 1e-6
-    assert (np.diff(result.history) <= 1e-10 * max(1.0, abs(dual))).all()
+from solvers.dual_problems import (
+    ZOO,
+    Problem,
+    assert_optimal,
+    interior_point,
+    problem,
+    solve,
+    squared_interior_point,
+)
 
 
 @pytest.mark.parametrize("name", ZOO)
 def test_conditions_and_certificate_hold(name):
     p = ZOO[name]()
-    _assert_optimal(p, solve_svm_dual(p.gram, p.sign, p.cost, target=p.target))
+    assert_optimal(p, solve_svm_dual(p.gram, p.sign, p.cost, target=p.target))
 
 
 @pytest.mark.parametrize("name", ZOO)
 def test_agrees_with_interior_point(name):
     p = ZOO[name]()
     result = solve_svm_dual(p.gram, p.sign, p.cost, target=p.target)
-    value, f = _interior_point(p)
+    value, f = interior_point(p)
     np.testing.assert_allclose(result.lower_bound, value, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(result.decision - result.intercept, f, atol=1e-6)
 
@@ -198,113 +59,16 @@ def test_agrees_with_libsvm(name):
     np.testing.assert_allclose(result.decision, expected, atol=3e-5 * scale)
 
 
-def _solve(p, **options):
-    return solve_svm_dual(p.gram, p.sign, p.cost, target=p.target, **options)
-
-
-@pytest.fixture
-def small_working_sets(monkeypatch):
-    """Make a few hundred rows a large problem."""
-    monkeypatch.setattr(dual_search, "_WHOLE", 32)
-    monkeypatch.setattr(dual_search, "_SMALLEST_SET", 16)
-    monkeypatch.setattr(dual_search, "LARGEST_SET", 96)
-
-
-@pytest.mark.parametrize("cost", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_working_sets_find_the_same_answer(small_working_sets, cost, kernel):
-    p = _problem(n=300, cost=cost, kernel=_rbf if kernel == "rbf" else lambda X: X @ X.T)
-    result = _solve(p)
-    _assert_optimal(p, result)
-    value, f = _interior_point(p)
-    np.testing.assert_allclose(result.lower_bound, value, rtol=1e-9)
-    np.testing.assert_allclose(result.decision - result.intercept, f, atol=1e-6)
-
-
-def test_working_sets_hold_rows_of_both_signs(small_working_sets):
-    """With hardly any kernel, hundreds of rows are equally far from optimal."""
-    p = _problem(n=300, cost=0.01, kernel=lambda X: _rbf(X, 1e3))
-    sign = np.where(np.arange(300) < 260, 1.0, -1.0)
-    _assert_optimal(p._replace(sign=sign), _solve(p._replace(sign=sign)))
-
-
-def test_problem_larger_than_a_working_set():
-    p = _problem(n=1600, d=5, cost=10.0, seed=1)
-    result = _solve(p)
-    _assert_optimal(p, result)
-    assert result.residual <= 1e-11
-    order = np.random.default_rng(0).permutation(1600)
-    shuffled = solve_svm_dual(p.gram[np.ix_(order, order)], p.sign[order], p.cost)
-    np.testing.assert_allclose(shuffled.decision, result.decision[order], atol=1e-9)
-
-
-def test_working_sets_from_a_warm_start(small_working_sets):
-    p = _problem(n=300, cost=5.0)
-    cold = _solve(p)
-    other = _solve(p._replace(cost=np.full(300, 2.0)))
-    warm = _solve(p, alpha0=other.x)
-    np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize(("cost", "scale"), [(0.1, 1.0), (10.0, 1.0), (10.0, 1e-3)])
-def test_several_pairs_at_once_find_the_same_answer(
-    small_working_sets, monkeypatch, cost, scale, loss
-):
-    """Also where single precision knows few digits of what steps change."""
-    p = _problem(n=300, cost=cost / scale**2)
-    p = p._replace(gram=scale**2 * p.gram)
-    one = _solve(p, tol=1e-9, loss=loss)
-    monkeypatch.setattr(dual_set, "_LARGE", 60)
-    monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
-    many = _solve(p, tol=1e-7, loss=loss)
-    assert many.converged
-    assert many.residual <= 1e-7
-    np.testing.assert_allclose(many.objective, one.objective, rtol=1e-7)
-    np.testing.assert_allclose(many.decision, one.decision, atol=1e-4)
-
-
-@pytest.mark.parametrize("kind", ["array", "source"])
-def test_several_pairs_at_once_keep_the_limit_of_steps(monkeypatch, kind):
-    monkeypatch.setattr(dual_set, "_LARGE", 60)
-    p = _problem(n=200, cost=3.0)
-    gram = p.gram if kind == "array" else BlockRows(p.gram)
-    for max_iter in (0, 1, 2, 3, 6):
-        result = solve_svm_dual(gram, p.sign, p.cost, max_iter=max_iter)
-        assert (result.n_iter, result.status) == (max_iter, Status.MAX_ITER)
-        assert result.x.min() >= 0.0
-        assert (result.x <= p.cost).all()
-        assert abs(p.sign @ result.x) <= 1e-12
-
-
-@pytest.mark.parametrize("kind", ["array", "source"])
-def test_a_gap_that_will_do_ends_the_search(small_working_sets, kind):
-    p = _problem(n=300, cost=3.0)
-    gram = p.gram if kind == "array" else BlockRows(p.gram)
-    ends = [solve_svm_dual(gram, p.sign, p.cost, gap=gap) for gap in (0.0, 0.01, 0.3)]
-    assert ends[0].residual <= 1e-6 < ends[1].residual
-    assert ends[1].converged
-    assert ends[1].lower_bound <= ends[0].objective <= ends[1].objective
-    assert [end.relative_gap <= gap for end, gap in zip(ends[1:], (0.01, 0.3), strict=True)]
-    assert ends[2].n_iter < ends[1].n_iter < ends[0].n_iter
-
-
-def test_many_free_rows_are_left_to_pair_steps(monkeypatch):
-    monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
-    p = _problem(n=100, cost=3.0)
-    _assert_optimal(p, _solve(p, tol=1e-7), tol=1e-7)
-
-
 def test_is_exact_whatever_the_tolerance():
-    p = _problem(n=100, cost=3.0)
-    loose, tight = _solve(p, tol=1e-3), _solve(p, tol=1e-9)
+    p = problem(n=100, cost=3.0)
+    loose, tight = solve(p, tol=1e-3), solve(p, tol=1e-9)
     assert tight.residual <= 1e-12
     np.testing.assert_allclose(loose.decision, tight.decision, atol=1e-6)
 
 
 def test_without_polish_it_stops_within_the_tolerance():
-    p = _problem(200, cost=10.0)
-    polished, rough = _solve(p, tol=1e-2), _solve(p, tol=1e-2, polish=False)
+    p = problem(200, cost=10.0)
+    polished, rough = solve(p, tol=1e-2), solve(p, tol=1e-2, polish=False)
     assert polished.residual < 1e-6 < rough.residual <= 1e-2
     assert rough.n_iter <= polished.n_iter  # Newton steps alone may make it exact
     assert rough.status is Status.CONVERGED
@@ -330,7 +94,7 @@ def test_order_of_rows_does_not_matter(name):
     p = ZOO[name]()
     order = np.random.default_rng(1).permutation(len(p.sign))
     shuffled = Problem(p.gram[np.ix_(order, order)], p.sign[order], p.cost[order], p.target[order])
-    one, other = _solve(p), _solve(shuffled)
+    one, other = solve(p), solve(shuffled)
     np.testing.assert_allclose(other.decision, one.decision[order], atol=1e-8)
     np.testing.assert_allclose(other.objective, one.objective, rtol=1e-9, atol=1e-9)
 
@@ -338,27 +102,27 @@ def test_order_of_rows_does_not_matter(name):
 @pytest.mark.parametrize("name", ZOO)
 def test_warm_start_ends_where_cold_start_does(name):
     p = ZOO[name]()
-    cold = _solve(p)
+    cold = solve(p)
     start = np.random.default_rng(2).random(len(p.sign)) * 2.0 * p.cost - 0.5 * p.cost
-    warm = _solve(p, alpha0=start)
+    warm = solve(p, alpha0=start)
     np.testing.assert_allclose(warm.decision, cold.decision, atol=1e-8)
-    again = _solve(p, alpha0=cold.x)
+    again = solve(p, alpha0=cold.x)
     assert again.n_iter <= cold.n_iter
     np.testing.assert_allclose(again.decision, cold.decision, atol=1e-9)
 
 
 def test_single_precision_gram():
-    p = _problem(n=200, cost=10.0)
+    p = problem(n=200, cost=10.0)
     single = p._replace(gram=p.gram.astype(np.float32))
-    result = _solve(single)
-    _assert_optimal(single, result)
-    same_numbers = _solve(p._replace(gram=single.gram.astype(np.float64)))
+    result = solve(single)
+    assert_optimal(single, result)
+    same_numbers = solve(p._replace(gram=single.gram.astype(np.float64)))
     np.testing.assert_allclose(result.decision, same_numbers.decision, atol=1e-8)
 
 
 def test_gram_in_any_layout_is_left_alone():
-    p = _problem(n=50)
-    expected = _solve(p)
+    p = problem(n=50)
+    expected = solve(p)
     for gram in (np.asfortranarray(p.gram), np.repeat(p.gram, 2, axis=1)[:, ::2], p.gram.copy()):
         gram.flags.writeable = False
         result = solve_svm_dual(gram, p.sign, p.cost)
@@ -401,9 +165,9 @@ def test_a_side_without_cost_leaves_one_end_of_the_interval():
 @pytest.mark.parametrize("name", ZOO)
 def test_squared_hinge_conditions_and_interior_point(name):
     p = ZOO[name]()
-    result = _solve(p, loss="squared_hinge")
-    _assert_optimal(p, result, loss="squared_hinge")
-    value, f = _squared_interior_point(p)
+    result = solve(p, loss="squared_hinge")
+    assert_optimal(p, result, loss="squared_hinge")
+    value, f = squared_interior_point(p)
     np.testing.assert_allclose(result.lower_bound, value, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(result.decision - result.intercept, f, atol=1e-4)
 
@@ -413,7 +177,7 @@ def test_squared_hinge_agrees_with_primal_newton_steps(name):
     p = ZOO[name]()
     values, vectors = np.linalg.eigh(p.gram)
     images = vectors * np.sqrt(np.maximum(values, 0.0))
-    result = _solve(p, loss="squared_hinge")
+    result = solve(p, loss="squared_hinge")
     primal = minimize_squared_hinge(images, p.sign, p.cost, target=p.target, tol=1e-12)
     np.testing.assert_allclose(result.objective, primal.objective, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(result.decision, primal.decision, atol=1e-6)
@@ -438,20 +202,20 @@ def test_squared_hinge_with_a_linear_kernel_agrees_with_primal_and_linear_solver
 
 
 def test_both_losses_tend_to_the_hard_margin():
-    p = _problem(shift=8.0, cost=1e9, kernel=lambda X: X @ X.T)
-    hard, squared = _solve(p), _solve(p, loss="squared_hinge")
+    p = problem(shift=8.0, cost=1e9, kernel=lambda X: X @ X.T)
+    hard, squared = solve(p), solve(p, loss="squared_hinge")
     assert hard.x.max() < 1e9
     np.testing.assert_allclose(squared.decision, hard.decision, atol=1e-6)
     np.testing.assert_allclose(squared.lower_bound, hard.lower_bound, rtol=1e-7)
 
 
 def test_squared_hinge_leaves_the_gram_matrix_alone_in_single_precision_too():
-    p = _problem(n=200, cost=3.0)
+    p = problem(n=200, cost=3.0)
     single = p._replace(gram=p.gram.astype(np.float32))
     single.gram.flags.writeable = False
-    result = _solve(single, loss="squared_hinge")
-    _assert_optimal(single, result, loss="squared_hinge")
-    same_numbers = _solve(p._replace(gram=single.gram.astype(float)), loss="squared_hinge")
+    result = solve(single, loss="squared_hinge")
+    assert_optimal(single, result, loss="squared_hinge")
+    same_numbers = solve(p._replace(gram=single.gram.astype(float)), loss="squared_hinge")
     np.testing.assert_allclose(result.decision, same_numbers.decision, atol=1e-9)
 
 
@@ -460,120 +224,6 @@ def test_squared_hinge_of_two_rows_in_closed_form():
     np.testing.assert_allclose(result.x, 0.5)  # 2 a - a^2 - a^2, from ridges of 1
     np.testing.assert_allclose(result.decision, [0.5, -0.5])
     np.testing.assert_allclose(result.objective, 0.5)  # 1/4 + 2 * 1/2 * 1/4
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("name", ZOO)
-def test_a_source_serves_as_well_as_an_array(name, loss):
-    p = ZOO[name]()
-    expected = _solve(p, loss=loss)
-    for gram in (BlockRows(p.gram), CachedRows(BlockRows(p.gram), 5 * p.gram[0].nbytes)):
-        result = _solve(p._replace(gram=gram), loss=loss)
-        _assert_optimal(p, result, loss=loss)
-        np.testing.assert_allclose(result.decision, expected.decision, atol=1e-8)
-        np.testing.assert_allclose(result.objective, expected.objective, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("cost", [0.01, 1.0, 100.0])
-def test_working_sets_from_a_source_with_resting_rows(small_working_sets, monkeypatch, cost, loss):
-    monkeypatch.setattr(svm_dual_state, "_FAR", 0.05)
-    monkeypatch.setattr(svm_dual_state, "_FEWEST", 0.05)
-    rests = []
-    set_awake = svm_dual_state.State._set_awake
-    monkeypatch.setattr(
-        svm_dual_state.State,
-        "_set_awake",
-        lambda state, rows: (rests.append(rows is not None), set_awake(state, rows)),
-    )
-    p = _problem(n=300, cost=cost)
-    expected = _solve(p, loss=loss)
-    assert not rests
-    for gram in (BlockRows(p.gram), CachedRows(BlockRows(p.gram), 60 * p.gram[0].nbytes)):
-        rests.clear()
-        result = _solve(p._replace(gram=gram), loss=loss)
-        _assert_optimal(p, result, loss=loss)
-        # Where more rows are free than fit in a working set, the answer is good to tol only.
-        np.testing.assert_allclose(result.decision, expected.decision, atol=2e-6)
-        assert any(rests) or cost == 0.01
-
-
-def test_a_source_in_single_precision():
-    p = _problem(n=1300, d=5, cost=10.0)
-    single = p._replace(gram=p.gram.astype(np.float32))
-    result = _solve(single._replace(gram=CachedRows(BlockRows(single.gram), 1e6)))
-    _assert_optimal(single, result)
-
-
-def test_a_source_reports_its_budget_and_a_feasible_point():
-    p = _problem(n=300, cost=100.0)
-    short = _solve(p._replace(gram=BlockRows(p.gram)), max_iter=10)
-    assert short.status is Status.MAX_ITER
-    assert short.n_iter == 10
-    assert ((short.x >= 0) & (short.x <= 100)).all()
-    assert short.lower_bound <= _solve(p).objective <= short.objective
-
-
-class _Given(RowOperator):
-    """An operator that returns what it is told."""
-
-    n, dtype = 4, np.dtype(np.float64)
-
-    def __init__(self, diagonal, entry=0.0):
-        self._diagonal, self._entry = diagonal, entry
-
-    def diagonal(self):
-        return self._diagonal
-
-    def block(self, rows, columns=None, out=None):
-        values = np.full((len(rows), self.n if columns is None else len(columns)), self._entry)
-        if out is not None:
-            out[:] = values
-        return values
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (_Given(np.array([1, 1, np.nan, 1])), "gram must hold finite"),
-        (_Given(np.ones(4), entry=np.nan), "gram must hold finite"),
-    ],
-    ids=["diagonal nan", "block nan"],
-)
-def test_errors_of_sources_say_what_is_wrong(source, message):
-    with pytest.raises(ValueError, match=message):
-        solve_svm_dual(source, [1, -1, 1, -1], 1.0)
-
-
-def test_a_source_can_be_cut_between_blocks(monkeypatch):
-    calls = []
-
-    def interrupt():
-        calls.append(None)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(row_operator, "_STRIP_ENTRIES", 1000)
-    monkeypatch.setattr(row_operator, "checkpoint", interrupt)
-    p = _problem(n=200)
-    with pytest.raises(KeyboardInterrupt):
-        _solve(p._replace(gram=BlockRows(p.gram)))
-
-
-def test_a_source_gives_the_same_bits_in_any_number_of_threads():
-    p = _problem(n=1200, cost=10.0)
-    costs = [0.1, 1.0, 10.0]
-    one, two = (
-        list(
-            ordered_map(
-                lambda c: solve_svm_dual(CachedRows(BlockRows(p.gram), 1e6), p.sign, c).x,
-                costs,
-                n_threads=n,
-            )
-        )
-        for n in (1, 2)
-    )
-    np.testing.assert_array_equal(one, two)
 
 
 def test_unknown_loss_is_refused():
@@ -602,18 +252,18 @@ def _start(sign, alpha0, target=1.0):
 
 
 def test_warm_start_after_signs_have_changed_and_rows_have_gone():
-    p = _problem(n=200, cost=5.0)
-    before = _solve(p)
+    p = problem(n=200, cost=5.0)
+    before = solve(p)
     rng = np.random.default_rng(1)
     flipped, gone = rng.random(200) < 0.05, rng.random(200) < 0.05
     p = p._replace(sign=np.where(flipped, -p.sign, p.sign), cost=np.where(gone, 0.0, p.cost))
-    warm = _solve(p, alpha0=np.where(flipped, 0.0, before.x))
-    _assert_optimal(p, warm)
-    np.testing.assert_allclose(warm.decision, _solve(p).decision, atol=1e-9)
+    warm = solve(p, alpha0=np.where(flipped, 0.0, before.x))
+    assert_optimal(p, warm)
+    np.testing.assert_allclose(warm.decision, solve(p).decision, atol=1e-9)
 
 
 def test_warm_starts_along_costs_take_fewer_steps():
-    p = _problem(n=300, d=5, seed=2)
+    p = problem(n=300, d=5, seed=2)
     costs = 2.0 ** np.arange(-2, 5)
     cold = [solve_svm_dual(p.gram, p.sign, cost) for cost in costs]
     warm = cold[:1]
@@ -626,13 +276,13 @@ def test_warm_starts_along_costs_take_fewer_steps():
 
 
 def test_budget_and_rounding_are_reported():
-    p = _problem(n=100, cost=100.0)
-    short = _solve(p, max_iter=10)
+    p = problem(n=100, cost=100.0)
+    short = solve(p, max_iter=10)
     assert short.status is Status.MAX_ITER
     assert short.n_iter == 10
     assert short.residual > 1e-6
     assert short.gap > 0
-    assert _solve(p, tol=1e-20).status is Status.STALLED
+    assert solve(p, tol=1e-20).status is Status.STALLED
 
 
 def _badly_scaled(scale, n=52):
@@ -645,7 +295,7 @@ def _badly_scaled(scale, n=52):
 def test_what_rounding_hides_is_not_searched_for():
     """One feature is 1e18 times another: ``v`` is a difference of numbers far above 1 / eps."""
     p = _badly_scaled(np.array([1e-9, 1.0, 1e9]))
-    result = _solve(p)
+    result = solve(p)
     assert result.status is Status.STALLED
     assert result.n_iter < 100_000  # of ten million
     assert ((result.x >= 0) & (result.x <= 1)).all()
@@ -655,7 +305,7 @@ def test_what_rounding_hides_is_not_searched_for():
 
 def test_bad_scales_within_reach_of_rounding_are_solved():
     p = _badly_scaled(np.array([1e-3, 1.0, 1e2]))
-    _assert_optimal(p, _solve(p))
+    assert_optimal(p, solve(p))
 
 
 def test_a_row_a_hair_from_its_bound_does_not_stop_the_pair_steps():
@@ -674,19 +324,19 @@ def test_a_row_a_hair_from_its_bound_does_not_stop_the_pair_steps():
 
 
 def test_a_cost_without_practical_bound_is_a_hard_margin():
-    p = _problem(n=20, d=30)  # more features than rows: separable
-    hard, large = (_solve(p._replace(cost=np.full(20, cost))) for cost in (1e300, 1e6))
+    p = problem(n=20, d=30)  # more features than rows: separable
+    hard, large = (solve(p._replace(cost=np.full(20, cost))) for cost in (1e300, 1e6))
     assert hard.converged
     np.testing.assert_allclose(hard.decision, large.decision, atol=1e-6)
     assert hard.lower_bound == pytest.approx(large.lower_bound, rel=1e-8)
 
 
 def test_every_status_comes_with_a_feasible_point():
-    p = _problem(n=100, cost=100.0)
-    for result in (_solve(p, max_iter=10), _solve(p, tol=1e-20)):
+    p = problem(n=100, cost=100.0)
+    for result in (solve(p, max_iter=10), solve(p, tol=1e-20)):
         assert ((result.x >= 0) & (result.x <= 100)).all()
         assert abs(p.sign @ result.x) <= 1e-12 * result.x.sum()
-        assert result.lower_bound <= _solve(p).objective <= result.objective + 1e-9
+        assert result.lower_bound <= solve(p).objective <= result.objective + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -725,22 +375,22 @@ def test_can_be_cut_between_slices(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(dual_search, "checkpoint", interrupt)
-    p = _problem(n=200, cost=100.0)
+    p = problem(n=200, cost=100.0)
     with pytest.raises(KeyboardInterrupt):
-        _solve(p)
+        solve(p)
 
 
 def test_slices_do_not_change_the_answer(monkeypatch):
-    p = _problem(n=200, cost=100.0)
-    expected = _solve(p)
+    p = problem(n=200, cost=100.0)
+    expected = solve(p)
     monkeypatch.setattr(_threads, "_SLICE_SECONDS", 1e-5)
-    result = _solve(p)
+    result = solve(p)
     assert len(result.history) > len(expected.history)
     np.testing.assert_allclose(result.decision, expected.decision, atol=1e-9)
 
 
 def test_same_bits_in_any_number_of_threads():
-    p = _problem(n=1200, cost=10.0)
+    p = problem(n=1200, cost=10.0)
     costs = [0.1, 1.0, 10.0, 100.0]
     one, two = (
         list(ordered_map(lambda c: solve_svm_dual(p.gram, p.sign, c).x, costs, n_threads=n))
