@@ -1,6 +1,5 @@
 """BagGridSearchCV: the results of GridSearchCV, with the work that fits share done once."""
 
-import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,19 +9,14 @@ import pytest
 from joblib import parallel_config
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import (
-    GridSearchCV,
-    ShuffleSplit,
-    StratifiedKFold,
-    cross_val_score,
-)
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import bagwise.embedding._miles as miles
 import bagwise.svm._graph_svm as graph_svm
@@ -50,108 +44,11 @@ from bagwise.svm import (
     miSVM,
 )
 from bagwise.svm.machinery._kernel_machine import KernelMachine
-from bagwise.testing import make_toy_bags
-
-C = [10.0, 0.1]
-KEY_INSTANCES = InsKISVM(random_state=0)  # else where a fit ends is left to chance
-EDGES = MIGraphSVM(graph="edges")
-CV = StratifiedKFold(3, shuffle=True, random_state=0)
-
-
-@pytest.fixture(scope="module")
-def toy():
-    bags, y = make_toy_bags(30, max_size=4)
-    return Bags.from_list(bags), np.asarray(y)
+from model_selection.searches import CV, EDGES, KEY_INSTANCES, C, Unchanged, both, count_calls, rbf
 
 
 def three_classes(y):
     return np.array(["a", "b", "c"])[(np.arange(len(y)) // 2 % 2) + (y > 0)]
-
-
-def rbf(A, B):
-    """Return a kernel that the library does not know by name."""
-    A, B = (M.toarray() if sparse.issparse(M) else np.asarray(M) for M in (A, B))
-    return np.exp(-0.3 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
-
-
-class Drift(StandardScaler):
-    """A scaler whose fit_transform is not its transform."""
-
-    def fit_transform(self, X, y=None, **params):
-        return super().fit_transform(X, y, **params) + 0.25
-
-
-class Lifted(InstanceTransformer):
-    def fit_transform(self, X, y=None):
-        self.fit(X, y)
-        return X.map_instances(clone(self.transformer).fit_transform)
-
-
-class Unchanged(TransformerMixin, BaseEstimator):
-    """A step that does nothing."""
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return X
-
-
-class OnlyKnownBags(Unchanged):
-    """A step that refuses bags that it was not fitted on."""
-
-    def fit(self, X, y=None):
-        self.known_ = {bag.tobytes() for bag in X.to_list()}
-        return self
-
-    def transform(self, X):
-        if any(bag.tobytes() not in self.known_ for bag in X.to_list()):
-            msg = "unknown bag"
-            raise ValueError(msg)
-        return X.map_instances(lambda instances: 2.0 * instances)
-
-
-class OnlyKnownRows(Unchanged):
-    """A transformer that refuses rows that it was not fitted on."""
-
-    def fit(self, X, y=None):
-        self.known_ = set(map(bytes, X))
-        return self
-
-    def transform(self, X):
-        if not self.known_.issuperset(map(bytes, X)):
-            msg = "unknown row"
-            raise ValueError(msg)
-        return 2.0 * X
-
-
-def assert_same(search, reference):
-    """Compare everything but the times with the results of GridSearchCV."""
-    ours, theirs = search.cv_results_, reference.cv_results_
-    assert list(ours) == list(theirs)
-    assert ours["params"] == theirs["params"]
-    for key, values in theirs.items():
-        if key.endswith("_time"):
-            assert np.isfinite(ours[key]).all()
-        elif key.startswith(("mean_", "std_", "split")):
-            np.testing.assert_allclose(ours[key], values, rtol=1e-9, atol=1e-9, err_msg=key)
-        else:
-            np.testing.assert_array_equal(ours[key], values, err_msg=key)
-    assert search.n_splits_ == reference.n_splits_
-    assert search.multimetric_ == reference.multimetric_
-    for name in ("best_index_", "best_params_", "best_score_"):
-        assert hasattr(search, name) == hasattr(reference, name)
-        if hasattr(reference, name):
-            assert getattr(search, name) == pytest.approx(getattr(reference, name), nan_ok=True)
-
-
-def both(estimator, grid, X, y, *, params=None, cache_size=1000.0, n_jobs=None, **settings):
-    settings = {"cv": CV, **settings}
-    reference = GridSearchCV(estimator, grid, **settings).fit(X, y, **(params or {}))
-    search = BagGridSearchCV(estimator, grid, cache_size=cache_size, n_jobs=n_jobs, **settings)
-    search.fit(X, y, **(params or {}))
-    assert_same(search, reference)
-    return search, reference
 
 
 CASES = {
@@ -224,6 +121,8 @@ def test_every_classifier(toy, name, cls):
 
 
 NO_MATRIX = ("DDSVM", "PPMMSVM", "RandomSetSVM", "ReducedSetSVM", "SparseMI")
+
+
 SHARING = {  # estimator, whether a matrix, whether solutions
     **{
         name: (cls(), name not in NO_MATRIX, name not in (*NO_MATRIX, "MIODM", "ODM", "RegSVM"))
@@ -388,105 +287,6 @@ def test_classes_and_label_lists(toy, estimator):
 
 
 @pytest.mark.parametrize(
-    "machine",
-    [SIL(), MISVM(), MIKernelSVM(), MICA(), BagKISVM(random_state=0), EDGES, MILES()],
-    ids=lambda e: str(e),
-)
-@pytest.mark.parametrize("cache_size", [1000.0, 0.15, 0.0])
-def test_pipelines(toy, machine, cache_size):
-    bags, y = toy
-    pipeline = Pipeline([("scale", InstanceTransformer(StandardScaler())), ("svm", machine)])
-    grid = [{"svm__C": C}, {"svm__gamma": [0.1], "scale__transformer__with_std": [True, False]}]
-    search, _ = both(pipeline, grid, bags, y, cache_size=cache_size)
-    assert search.best_estimator_.memory is None
-    assert isinstance(search.best_estimator_["scale"], InstanceTransformer)
-
-
-def test_estimators_in_the_grid_stay_what_they_are(toy):
-    bags, y = toy
-    machines = [SIL(), MICA(), BagKISVM(random_state=0), MILES()]
-    before = [str(machine.get_params()) for machine in machines]
-    pipeline = Pipeline([("svm", SIL())])
-    grid = [{"svm": machines, "svm__C": C, "svm__gamma": [0.1]}, {"svm": machines}]
-    both(pipeline, grid, bags, y)
-    assert [str(machine.get_params()) for machine in machines] == before
-
-
-def test_steps_that_cannot_be_shared(toy):
-    bags, y = toy
-    both(make_pipeline(Lifted(Drift()), SIL()), {"sil__C": C}, bags, y)
-    both(make_pipeline("passthrough", SIL()), {"sil__C": C}, bags, y)
-    double = FunctionTransformer(lambda X: [2.0 * np.asarray(bag) for bag in X])
-    both(make_pipeline(double, SIL()), {"sil__C": C}, bags, y)
-    both(make_pipeline(double, SIL()), {"sil__C": C}, bags.to_list(), y)
-    lists = Pipeline([("step", InstanceTransformer(StandardScaler())), ("svm", SIL())])
-    only_lists = FunctionTransformer(lambda X: [*X, *X[:0]])
-    both(lists, {"svm__C": C, "step": [only_lists, "passthrough"]}, bags.to_list(), y)
-
-
-class Note(Unchanged):
-    """A step that notes what it is given."""
-
-    seen = set()  # noqa: RUF012
-
-    def fit(self, X, y=None):
-        self.seen.add(type(X))
-        return self
-
-    def transform(self, X):
-        self.seen.add(type(X))
-        return X
-
-
-@pytest.mark.parametrize("kind", [Bags, list])
-@pytest.mark.parametrize("in_grid", [False, True])
-def test_steps_of_others_get_what_the_user_gave(toy, monkeypatch, kind, in_grid):
-    bags, y = toy
-    monkeypatch.setattr(Note, "seen", set())
-    pipeline = Pipeline([("step", "passthrough" if in_grid else Note()), ("svm", SIL())])
-    grid = {"svm__C": C, **({"step": [Note()]} if in_grid else {})}
-    BagGridSearchCV(pipeline, grid, cv=CV).fit(bags if kind is Bags else bags.to_list(), y)
-    assert Note.seen == {kind}
-
-
-def test_a_step_that_does_nothing_costs_nothing(toy, monkeypatch):
-    bags, y = toy
-    pipeline = make_pipeline(Unchanged(), SIL(gamma=0.5))
-    both(pipeline, {"sil__C": C}, bags, y)
-    grams = count_calls(monkeypatch, points, "point_gram")
-    BagGridSearchCV(pipeline, {"sil__C": C}, cv=CV, refit=False).fit(bags, y)
-    assert len(grams) == 1
-
-
-@pytest.mark.filterwarnings("ignore:Scoring failed")
-@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
-@pytest.mark.parametrize("step", [OnlyKnownBags(), InstanceTransformer(OnlyKnownRows())])
-def test_a_step_that_fails_on_test_bags_fails_when_they_are_scored(toy, step):
-    bags, y = toy
-    pipeline = make_pipeline(step, SIL())
-    settings = {"refit": False, "return_train_score": True}
-    search, _ = both(pipeline, {"sil__C": C}, bags, y, **settings)
-    assert np.isnan(search.cv_results_["mean_test_score"]).all()
-    assert np.isfinite(search.cv_results_["mean_train_score"]).all()
-
-
-@pytest.mark.parametrize("machine", [SIL(), MIKernelSVM()], ids=lambda e: str(e))
-def test_scorers_may_copy_the_model(toy, machine):
-    bags, y = toy
-    pipeline = make_pipeline(InstanceTransformer(StandardScaler()), machine)
-
-    def of_copies(model, X, y):
-        copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model]
-        scores = [each.decision_function(X) for each in copies]
-        np.testing.assert_allclose(scores[0], scores[2], atol=1e-10)
-        np.testing.assert_allclose(scores[1], scores[2], atol=1e-10)
-        return clone(model).fit(X, y).score(X, y)
-
-    name = type(machine).__name__.lower()
-    both(pipeline, {f"{name}__C": C}, bags, y, scoring=of_copies, refit=False, error_score="raise")
-
-
-@pytest.mark.parametrize(
     "estimator",
     [SIL(), MISVM(), MIKernelSVM(), MICA(), KEY_INSTANCES, EDGES, MILES()],
     ids=lambda e: str(e),
@@ -559,18 +359,6 @@ def test_folds_that_overlap_repeat_or_are_drawn_anew(toy):
     assert search.cv_results_["split3_test_score"].shape == (2,)
 
 
-def count_calls(monkeypatch, module, name):
-    calls = []
-    function = getattr(module, name)
-
-    def counted(*args, **settings):
-        calls.append(args)
-        return function(*args, **settings)
-
-    monkeypatch.setattr(module, name, counted)
-    return calls
-
-
 @pytest.mark.parametrize("n_jobs", [None, 3])
 def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
     bags, y = toy
@@ -588,36 +376,6 @@ def test_one_matrix_for_each_gamma(toy, monkeypatch, n_jobs):
     both_kinds = {"C": C, "normalization": ["average", "feature_space"]}
     BagGridSearchCV(MIKernelSVM(gamma=1.0), both_kinds, **settings).fit(bags, y)
     assert len(bag_grams) == 1
-
-
-def test_one_matrix_and_one_transformation_for_each_fold(toy, monkeypatch):
-    bags, y = toy
-    grams = count_calls(monkeypatch, points, "point_gram")
-    fits = count_calls(monkeypatch, StandardScaler, "fit")
-    pipeline = make_pipeline(InstanceTransformer(StandardScaler()), SIL())
-    grid = {"sil__C": C, "sil__gamma": [0.1, 1.0]}
-    BagGridSearchCV(pipeline, grid, cv=CV, refit=False).fit(bags, y)
-    assert len(grams) == 2 * 3
-    assert len(fits) == 3
-
-
-def less_their_mean(X):
-    """Look at all rows at once, which a transformer of instances should not do but may."""
-    return X - X.mean(axis=0)
-
-
-def by_the_largest(X):
-    """Look at all rows for one number, which may stand in the first of them."""
-    return X / np.abs(X).max()
-
-
-@pytest.mark.parametrize("function", [less_their_mean, by_the_largest])
-def test_a_transformation_that_looks_at_all_rows_is_not_shared(toy, function):
-    bags, y = toy
-    order = np.argsort([-np.abs(bag).max() for bag in bags])  # the largest value comes first
-    bags, y = bags[order], y[order]
-    pipeline = make_pipeline(InstanceTransformer(FunctionTransformer(function)), SIL())
-    both(pipeline, {"sil__C": C, "sil__gamma": [0.1, 1.0]}, bags, y)
 
 
 def test_solutions_at_lower_costs_are_where_the_next_fit_starts(toy, monkeypatch):
