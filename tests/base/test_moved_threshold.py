@@ -66,7 +66,7 @@ def test_rare_positive_bags_are_told_apart(model):
 
 
 def task_of(bags, y):
-    target = Target(np.arange(2), y[:, None] == 1, y)
+    target = Target(np.arange(2), y)
     return Task(Bags.from_list(bags), target, np.ones((len(y), 1)), np.ones(len(y)))
 
 

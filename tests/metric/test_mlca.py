@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from bagwise import Bags
+from bagwise.base import Target
 from bagwise.metric import MLCA
 
 
@@ -45,6 +46,20 @@ def test_weights_of_bags_are_those_of_their_instances():
     np.testing.assert_allclose(
         model.components_, MLCA().fit(X[often], y[often]).components_, rtol=1e-9
     )
+
+
+def test_no_column_of_signs_is_made_for_each_label(monkeypatch):
+    """They would take as many numbers as there are instances, times the labels."""
+    X, y = load_iris(return_X_y=True)
+    expected = MLCA().fit(X, y).components_
+    bags = Bags(X, np.arange(0, 151, 5))
+
+    def refused(target):
+        raise AssertionError
+
+    monkeypatch.setattr(Target, "positive", property(refused))
+    np.testing.assert_array_equal(MLCA().fit(bags, y).components_, expected)
+    np.testing.assert_array_equal(MLCA().fit(bags, y[::5]).components_, expected)
 
 
 def test_lists_are_refused():

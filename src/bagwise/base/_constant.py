@@ -43,7 +43,7 @@ def in_turn(target: Target) -> Integers:
     """Return the bags in an order in which their classes take turns."""
     codes = target.codes
     if codes is None:
-        return np.arange(len(target.positive))
+        return np.arange(target.n_bags)
     by_class, counts = np.argsort(codes, kind="stable"), np.bincount(codes)
     place = np.empty(len(codes), np.intp)  # of each bag among those of its class
     place[by_class] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)

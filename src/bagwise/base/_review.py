@@ -27,7 +27,7 @@ def review(classifier: "BagClassifier", task: Task) -> None:
     bags, target = task.bags, task.target
     if classifier._threshold_moves:
         classifier.intercept_shift_ = np.zeros(target.n_outputs)
-    if (target.positive == target.positive[0]).all():
+    if target.is_one_for_all:
         return
     is_movable = classifier._threshold_moves and target.codes is not None and target.n_outputs == 1
     order = in_turn(target)

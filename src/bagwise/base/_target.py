@@ -26,19 +26,29 @@ class Target:
     ----------
     classes : ndarray
         The labels, sorted; for label lists in an indicator matrix the numbers of the columns.
-    positive : ndarray of bool of shape (n_bags, n_outputs)
-        Which bags are positive in which problem.
     codes : ndarray of shape (n_bags,) or None
         Position of each bag's label among the classes; None for label lists.
+    lists : ndarray of bool of shape (n_bags, n_labels) or None
+        Which labels are on the list of each bag; None for classes.
     side : float
         What scores that suit the signs are multiplied by to be positive for the second of two
         classes: -1.0 if the first one has the sign +1.0, else 1.0.
     """
 
     classes: NDArray[Any]
-    positive: Booleans
-    codes: NDArray[np.intp] | None
+    codes: NDArray[np.intp] | None = None
+    lists: Booleans | None = None
     side: float = 1.0
+
+    @cached_property
+    def positive(self) -> Booleans:
+        """Which bags are positive in which problem; of classes made when it is needed first."""
+        if self.codes is None:
+            assert self.lists is not None
+            return self.lists
+        if len(self.classes) == 2:
+            return (self.codes == int(self.side > 0))[:, None]
+        return np.asarray(self.codes[:, None] == np.arange(len(self.classes)))
 
     @cached_property
     def signs(self) -> Floats:
@@ -51,23 +61,34 @@ class Target:
         return self.codes is None
 
     @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.positive if self.codes is None else self.codes)
+
+    @property
     def n_outputs(self) -> int:
         """Number of binary problems."""
-        return int(self.positive.shape[1])
+        return 1 if self.codes is not None and len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def is_one_for_all(self) -> bool:
+        """Whether all bags have the same label, or the same list."""
+        labels = self.positive if self.codes is None else self.codes
+        return bool((labels == labels[0]).all())
 
     def repeat(self, sizes: Integers) -> "Target":
         """Return the target of instances that inherit the labels of bags of these sizes."""
-        codes = None if self.codes is None else np.repeat(self.codes, sizes)
-        return replace(self, positive=np.repeat(self.positive, sizes, axis=0), codes=codes)
+        return self.take(np.repeat(np.arange(self.n_bags), sizes))
 
     def take(self, bags: Integers) -> "Target":
         """Return the target of some of the bags."""
-        codes = None if self.codes is None else self.codes[bags]
-        return replace(self, positive=self.positive[bags], codes=codes)
+        if self.codes is None:
+            return replace(self, lists=self.positive[bags])
+        return replace(self, codes=self.codes[bags])
 
     def turned(self) -> "Target":
         """Return the target in which the other one of two classes is positive."""
-        return replace(self, positive=~self.positive, side=-self.side)
+        return replace(self, side=-self.side)
 
 
 def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
@@ -87,14 +108,13 @@ def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
     y = y[sample_weight > 0]
     if is_multilabel:
         indicator = np.asarray(y.todense() if hasattr(y, "todense") else y)
-        return Target(np.arange(indicator.shape[1]), indicator > 0, None)
+        return Target(np.arange(indicator.shape[1]), lists=indicator > 0)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         only = f": {classes.tolist()[0]!r}" if len(classes) else ""
         msg = f"{name} needs bags of at least two classes. Got {len(classes)} class{only}."
         raise ValueError(msg)
-    positive = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
-    return Target(classes, positive, codes)
+    return Target(classes, codes)
 
 
 def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Target:
@@ -102,7 +122,7 @@ def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Ta
     check_consistent_length(sample_weight, rows)
     rows = [row for row, weight in zip(rows, sample_weight, strict=True) if weight > 0]
     classes = listed_labels(rows, name)
-    return Target(classes, indicator_of(rows, classes)[:, :-1], None)
+    return Target(classes, lists=indicator_of(rows, classes)[:, :-1])
 
 
 def _kind(y: Any) -> str:
@@ -121,7 +141,7 @@ def class_weighted(estimator: Any, target: Target, sample_weight: Floats) -> Flo
     ``"balanced"`` gives all classes the same total; with label lists, the two sides of each label.
     """
     class_weight = getattr(estimator, "class_weight", None)
-    shape = target.positive.shape
+    shape = target.n_bags, target.n_outputs
     if class_weight is None:
         return np.broadcast_to(sample_weight[:, None], shape)
     if target.codes is not None:

@@ -44,7 +44,7 @@ class MetricLearner(
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         task, known = super()._encode(bags, y, sample_weight)
         target: Target = task[1]
-        if not target.positive.any():
+        if target.is_multilabel and not target.positive.any():
             msg = f"{type(self).__name__} needs a label on some list. All lists are empty."
             raise ValueError(msg)
         return task, known
