@@ -130,3 +130,15 @@ def test_search_speaks_of_the_best_candidate_only(kind, best, expected):
         [expected] if expected else []
     )
     assert said.count(PositiveClassWarning) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_search_without_last_fit_says_once_which_class_is_positive(n_jobs):
+    bags, y = make_toy_bags(30)
+    search = BagGridSearchCV(SIL(), {"C": [1.0, 10.0]}, cv=3, refit=False, n_jobs=n_jobs)
+    for _ in range(2):  # each search says it
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PositiveClassWarning)
+            search.fit(bags, np.array(["no", "yes"])[y])
+        assert len(caught) == 1
+        assert "takes 'yes' for the positive class" in str(caught[0].message)

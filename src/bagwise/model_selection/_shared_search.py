@@ -11,6 +11,7 @@ from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from bagwise._warnings import once
 from bagwise.bags import Bags
 from bagwise.base import (
     SOLVER_PARAMETERS,
@@ -95,13 +96,16 @@ def few_words(*, refit: bool) -> Iterator[None]:
     """Let candidates not say again and again what the last fit says, unless a filter wants them to.
 
     Of a candidate that is constant, its score tells enough. Which class is taken for the positive
-    one has to be said by candidates if there is no last fit.
+    one is said by the first candidate if there is no last fit.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantModelWarning, append=True)
         if refit:
             warnings.simplefilter("ignore", PositiveClassWarning, append=True)
-        yield
+            yield
+        else:
+            with once(PositiveClassWarning):
+                yield
 
 
 def in_turn(
