@@ -18,13 +18,13 @@ class BagGridSearchCV(SharedSearch, GridSearchCV):
     """Search over a grid of parameters by cross-validation, fast for kernel machines on bags.
 
     It is `sklearn.model_selection.GridSearchCV`, with the same parameters, attributes and results.
-    With a kernel machine of `bagwise.svm` or `bagwise.embedding.MILES`, alone or at the end of a
-    `Pipeline`, on bags
+    With a kernel machine of `bagwise.svm` or a class of `bagwise.embedding`, alone or at the end of
+    a `Pipeline`, on bags
 
     * a kernel matrix is computed once between all bags (or all of their instances), for each kernel
       and value of ``gamma``; every fold, every ``C`` and every prediction uses it where it lies;
-    * what does not depend on ``gamma`` is computed once for all: the distances in `MILES`, the
-      edges in ``MIGraphSVM(graph="edges")`` and the sums over pairs of these;
+    * what does not depend on ``gamma`` is computed once for all: the distances in `MILES` and
+      `MInD`, the edges in ``MIGraphSVM(graph="edges")`` and the sums over pairs of these;
     * what a transformer in front makes of the bags, and the matrix that follows, is computed once
       for each fold; so is a matrix whose ``gamma`` is a rule like ``"scale"``, for it depends on
       the training bags;
@@ -32,11 +32,12 @@ class BagGridSearchCV(SharedSearch, GridSearchCV):
       the first one) starts from the solution at the last ``C``.
 
     With ``approx`` and with the linear kernel there is no matrix to share, but `InsKISVM`,
-    `BagKISVM` and ``MIGraphSVM(graph="edges")`` have one with the linear kernel too. `RegSVM`
-    shares the matrix but no solutions; `SparseMI`, `ReducedSetSVM` and `RandomSetSVM` only share
-    what transformers make. `InsKISVM` and `BagKISVM` start from the assignments at the last ``C``
-    only without a ``random_state``: where they end depends on the start a little, as it does on
-    random numbers.
+    `BagKISVM` and ``MIGraphSVM(graph="edges")`` have one with the linear kernel too. `RegSVM`,
+    `ODM` and `MIODM` share the matrix but no solutions; `SparseMI`, `ReducedSetSVM` and
+    `RandomSetSVM` only share what transformers make, `DDSVM` and `PPMMSVM` what they make of a
+    training set before they train on it. `InsKISVM` and `BagKISVM` start from the assignments at
+    the last ``C`` only without a ``random_state``: where they end depends on the start a little, as
+    it does on random numbers.
 
     Scores agree with those of `GridSearchCV` to the accuracy of the solver. Other estimators and
     plain matrices are searched as `GridSearchCV` does it. Nothing is shared with
