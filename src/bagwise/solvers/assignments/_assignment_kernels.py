@@ -77,6 +77,17 @@ def _move(inner: NDArray[Any], old: int, new: int, factor: float, values: Floats
 
 
 @compiled
+def _gain(square: float, beside: float, b: float, value: float) -> float:
+    """Return what a bag of coefficient ``b`` gains by an instance, up to a constant.
+
+    Known are its product with itself, with the instance that is chosen now, and its value.
+    """
+    if b == 0.0:
+        return 2.0 * value
+    return b * (b * (square - 2.0 * beside) + 2.0 * value)
+
+
+@compiled
 def _best(
     inner: NDArray[Any], first: int, last: int, now: int, b: float, taken: Booleans, values: Floats,
     slack: float,
@@ -90,17 +101,11 @@ def _best(
     for j in range(first, last):
         if taken[j] and j != now:
             continue
-        gain = 2.0 * values[j]
-        if b != 0.0:
-            gain = b * (b * (inner[j, j] - 2.0 * beside[j]) + gain)
-        top = max(top, gain)
+        top = max(top, _gain(inner[j, j], beside[j], b, values[j]))
     for j in range(first, last):
         if taken[j] and j != now:
             continue
-        gain = 2.0 * values[j]
-        if b != 0.0:
-            gain = b * (b * (inner[j, j] - 2.0 * beside[j]) + gain)
-        if gain >= top - slack:
+        if _gain(inner[j, j], beside[j], b, values[j]) >= top - slack:
             return j
     return now
 
