@@ -61,6 +61,16 @@ def test_labels_of_instances_are_on_the_lists():
             assert DATA.y[i][named].all()
 
 
+def test_centres_of_classes_are_the_means_of_all_their_instances():
+    y = np.where(DATA.y[:, 0] > 0, "first", "other")
+    of_rows = np.repeat(y, DATA.bags.sizes)
+    means = [DATA.bags.instances[of_rows == label].mean(axis=0) for label in ("first", "other")]
+    for model in (MildML(), MC2B()):
+        model.fit(DATA.bags, y)
+        np.testing.assert_allclose(model.centroids_, means, atol=1e-9)
+        np.testing.assert_array_equal(model.classes_[model.assignments_], of_rows)
+
+
 def test_objective_of_class_to_bag_distances_is_that_of_the_loops():
     """Class by class, as the formula has it."""
     model = MC2B(n_components=3).fit(DATA.bags, DATA.y)

@@ -144,16 +144,23 @@ def usual_components(n_components: int | None, n_dimensions: int) -> int:
 def named_map(
     components: Floats, rows: Floats, task: ListedBags, certificate: Certificate
 ) -> LearnedMap:
-    """Return a map with the centres of labels that suit it.
+    """Return a map with the centres of labels: the means of the instances that bear them.
 
-    Instances get labels of the lists of their bags such that after the map the sum of squared
-    distances from the means of labels is small; the centres are the means.
+    All instances bear the class of their bag. Of lists they get labels such that after the map the
+    sum of squared distances from the means of labels is small.
     """
-    lists = LabelLists.from_indicator(task.bags.offsets, task.lists)
-    named = solve_label_assignments(rows @ components.T, lists, sample_weight=task.weight)
-    used = np.flatnonzero(named.mass > 0)
+    labels = _labels(rows @ components.T, task)
     passes = FeaturePasses(BagSource(Bags(rows, task.bags.offsets)), task.weight)
-    sums, mass = passes.label_sums(named.labels, lists.n_labels)
+    sums, mass = passes.label_sums(labels, task.lists.shape[1])
+    used = np.flatnonzero(mass > 0)
     centers = sums[used] / mass[used, None]
-    more = {"assignments_": task.spread(named.labels)}
+    more = {"assignments_": task.spread(labels)}
     return LearnedMap(components, centers, used, certificate, more)
+
+
+def _labels(mapped: Floats, task: ListedBags) -> Integers:
+    """Return the column of the label of each instance, -1 for none."""
+    if task.codes is not None:
+        return np.repeat(task.codes, task.bags.sizes).astype(np.int64)
+    lists = LabelLists.from_indicator(task.bags.offsets, task.lists)
+    return solve_label_assignments(mapped, lists, sample_weight=task.weight).labels

@@ -13,7 +13,7 @@ class ListedBags(NamedTuple):
     """Bags that differ, their lists and their weights.
 
     ``kept`` says which bags of a larger collection they are, and ``place`` for each bag of that
-    which of these is the same.
+    which of these is the same. ``codes`` are the classes of bags that have one each, not lists.
     """
 
     bags: Bags
@@ -21,6 +21,7 @@ class ListedBags(NamedTuple):
     weight: Floats
     kept: Integers
     place: Integers
+    codes: Integers | None
 
     def spread(self, values: Integers) -> Integers:
         """Return what belongs to the instances of these bags, for all instances."""
@@ -46,9 +47,10 @@ def distinct(bags: Bags, target: Target, weight: Floats) -> ListedBags:
     lists = listed(target)
     kept, place = np.unique(_first_alike(bags, lists), return_inverse=True)
     if len(kept) == len(bags):
-        return ListedBags(bags, lists, weight, kept, place)
+        return ListedBags(bags, lists, weight, kept, place, target.codes)
     total: Floats = np.bincount(place, weight).astype(np.float64)
-    return ListedBags(bags[kept], lists[kept], total, kept, place)
+    codes = None if target.codes is None else target.codes[kept]
+    return ListedBags(bags[kept], lists[kept], total, kept, place, codes)
 
 
 def listed(target: Target) -> Booleans:

@@ -35,9 +35,9 @@ class MC2B(LinearMetricLearner):
     where :math:`P_c` are the bags of class or label c, :math:`w_i` the weight of bag :math:`B_i`,
     and :math:`x_e` the instance of bag e that is nearest to x in the space of the features.
 
-    Then instances get labels from the lists of their bags, each label to one instance of a bag at
-    most: such that after the map the sum of squared distances from the means of labels is small.
-    Labels are predicted by the nearest mean.
+    Labels are predicted by the nearest mean after the map. All instances of a bag bear its class.
+    Where bags have lists of labels, each label goes to one instance of a bag at most: such that the
+    sum of squared distances from the means of labels is small.
 
     Parameters
     ----------

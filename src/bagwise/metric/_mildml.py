@@ -38,9 +38,9 @@ class MildML(LinearMetricLearner):
     :math:`\mathcal N` of bags that share none, of total weight N. The number of components is r,
     and s the median of the distances of bags, squared, before the map is learned.
 
-    Then instances get labels from the lists of their bags, each label to one instance of a bag at
-    most: such that after the map the sum of squared distances from the means of labels is small.
-    Labels are predicted by the nearest mean.
+    Labels are predicted by the nearest mean after the map. All instances of a bag bear its class.
+    Where bags have lists of labels, each label goes to one instance of a bag at most: such that the
+    sum of squared distances from the means of labels is small.
 
     Parameters
     ----------
