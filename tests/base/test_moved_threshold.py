@@ -12,14 +12,25 @@ import bagwise
 from bagwise import all_estimators
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, Target
-from bagwise.base._moved_threshold import Task, folds, move_if_mistaken
+from bagwise.base._moved_threshold import Task, _between, folds, move_if_mistaken
 from bagwise.base._target import encode_target
 from bagwise.density import APR
 from bagwise.embedding import DDSVM, PPMMSVM, MInD
 from bagwise.exceptions import ConstantModelWarning, MovedThresholdWarning
 from bagwise.metric import MIML, MIMLCA, MLCA, MildML
 from bagwise.neighbors import CitationKNN
-from bagwise.svm import MIODM, ODM, PCSVM, SBMIL, SIL, SMIL, MIKernelSVM, StatisticKernelSVM, miSVM
+from bagwise.svm import (
+    MIODM,
+    ODM,
+    PCSVM,
+    SBMIL,
+    SIL,
+    SMIL,
+    BagKISVM,
+    MIKernelSVM,
+    StatisticKernelSVM,
+    miSVM,
+)
 from bagwise.testing import make_toy_bags
 
 METHODS = [
@@ -97,6 +108,30 @@ def test_as_many_unseen_bags_are_called_positive_as_there_are():
         "bags are left out of the fit."
     )
     assert warning.filename == __file__
+
+
+def test_a_threshold_learned_from_training_bags_gives_way():
+    bags, y = rare_bags(shift=0.7, seed=1)
+    with pytest.warns(MovedThresholdWarning, match="0 with the threshold that it learned for"):
+        model = BagKISVM(random_state=0).fit(bags, y)
+    raw = BagKISVM(threshold="zero", random_state=0).fit(bags, y)
+    assert model.intercept_ - model.intercept_shift_ == pytest.approx(raw.intercept_)
+    fold, scores = folds(task_of(bags, y)), np.empty(len(y))
+    for k in range(3):
+        part = clone(raw).set_params(gamma=model.gamma_).fit(bags[fold != k], y[fold != k])
+        scores[fold == k] = part.decision_function(bags[fold == k])
+    low, high = np.sort(scores)[[-6, -5]]
+    assert model.intercept_shift_[0] == pytest.approx(-0.5 * (low + high), abs=1e-4)
+    assert set(model.predict(bags)) == {0, 1}
+
+
+@pytest.mark.parametrize(("level", "expected"), [(1.5, 1.5), (5.0, 3.0), (2.0, 2.0), (-1.0, 0.5)])
+def test_thresholds_beyond_the_scores_of_training_bags_end_where_one_is_left(level, expected):
+    assert _between(np.array([4.0, 0.0, 1.0, 2.0]), level) == expected
+
+
+def test_thresholds_need_scores_that_differ():
+    assert _between(np.array([1.0, 1.0 + 1e-9]), 2.0) is None
 
 
 @pytest.mark.parametrize("first", range(4))

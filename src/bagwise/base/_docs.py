@@ -296,6 +296,14 @@ _ATTRIBUTES = {
         among bags that were left out of the fit in three folds. Else 0. ``result_`` is about
         the optimum, whose constant is ``intercept_ - intercept_shift_``.""",
     ),
+    "intercept_shift_: training": (
+        "ndarray of shape (n_outputs,)",
+        """What ``intercept_`` was moved by: to the threshold with the fewest errors on the training
+        bags. If that gives all of them one of two labels, to where the positive one is predicted
+        for as much weight of bags as has that label, among bags that were left out of the fit in
+        three folds. ``result_`` is about the optimum, whose constant is ``intercept_ -
+        intercept_shift_``. Not with ``threshold="zero"``.""",
+    ),
     "intercept_shift_: instances": (
         "ndarray of shape (n_outputs,)",
         """What ``intercept_`` was moved by, if there are two labels and all training bags get the

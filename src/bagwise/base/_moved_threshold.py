@@ -49,8 +49,10 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, faul
     """Move the threshold to where as much weight of bags is called positive as is positive.
 
     Counted are bags that were left out of a fit; or training bags, if the classifier does not
-    memorize them. The threshold stays if all training bags would still get one label. It also stays
-    if the counted bags are told apart no better than by chance and no more of them are right.
+    memorize them. If all training bags would still get one label there, it moves on until one of
+    them gets the other. The threshold stays if the counted bags are told apart no better than by
+    chance and no more of them are right. A threshold that the method learned from its training bags
+    is forgotten before.
 
     Parameters
     ----------
@@ -71,31 +73,49 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, faul
     sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
     if np.ptp(scores) <= _RESOLUTION:
         return False
+    learned = -side * float(classifier.intercept_shift_[0])
+    scores = scores + learned  # as at the optimum
     counted = side * _unseen_scores(classifier, task) if classifier._memorizes else scores
     level = matching_threshold(counted, sign, weight, _RESOLUTION)
-    if level is None or (scores > level).all() or (scores <= level).all():
+    if level is None:
         return False
     found, mistaken = (
         float(np.average(counted[mine] > level, weights=weight[mine]))
         for mine in (sign > 0, sign < 0)
     )
-    before = np.average((counted > 0) == (sign > 0), weights=weight)
+    before = np.average((counted > learned) == (sign > 0), weights=weight)
     after = np.average((counted > level) == (sign > 0), weights=weight)
     if found <= mistaken and after <= before + _EQUAL:
         return False
-    shift = -side * level
+    matching, level = level, _between(scores, level)
+    if level is None:
+        return False
+    shift = -side * (level - learned)
     classifier.intercept_shift_ += shift
     if hasattr(classifier, "intercept_"):  # others add the shift itself
         classifier.intercept_ = classifier.intercept_ + shift
     positive = classifier.classes_[int(side > 0)]
     where = ", where bags are left out of the fit" if classifier._memorizes else ""
-    msg = (
-        f"{fault} The threshold was moved by {shift:.3g}, so that it predicts {positive.item()!r} "
-        f"as often as there is that label: for {found:.0%} of the bags that have it and "
-        f"{mistaken:.0%} of the others{where}."
+    why = (
+        f"so that it predicts {positive.item()!r} as often as there is that label: for "
+        f"{found:.0%} of the bags that have it and {mistaken:.0%} of the others{where}"
+        if level == matching
+        else "just so far that they do not all get the same label"
     )
-    warn(msg, MovedThresholdWarning)
+    warn(f"{fault} The threshold was moved by {shift:.3g}, {why}.", MovedThresholdWarning)
     return True
+
+
+def _between(scores: Floats, level: float) -> float | None:
+    """Return the threshold nearest to the level that has scores on either side; None without."""
+    ordered = np.sort(scores)
+    if ordered[0] <= level < ordered[-1]:
+        return level
+    gaps = np.flatnonzero(np.diff(ordered) > _RESOLUTION)
+    if not len(gaps):
+        return None
+    k = gaps[0] if level < ordered[0] else gaps[-1]
+    return float(0.5 * (ordered[k] + ordered[k + 1]))
 
 
 def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
@@ -132,7 +152,10 @@ def folds(task: Task) -> Integers | None:
 
 
 def _unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
-    """Return the score of each bag by a machine that learned from the other folds, or 0."""
+    """Return the score of each bag by a machine that learned from the other folds, or 0.
+
+    They are scores at the optimum: a fold has no threshold of its own.
+    """
     fold = folds(task)
     scores = np.zeros(len(task.bags))
     if fold is None:
@@ -145,5 +168,6 @@ def _unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
             learned = machine._learn(*task.take(np.flatnonzero(fold != k)))
         for name, value in learned.items():
             setattr(machine, name, value)
-        scores[left_out] = machine._bag_scores(task.bags[left_out])[:, 0]
+        shift = learned.get("intercept_shift_", 0.0)
+        scores[left_out] = (machine._bag_scores(task.bags[left_out]) - shift)[:, 0]
     return scores

@@ -25,7 +25,7 @@ def review(classifier: "BagClassifier", task: Task) -> None:
         What it was fitted to.
     """
     bags, target = task.bags, task.target
-    if classifier._threshold_moves:
+    if classifier._threshold_moves and not hasattr(classifier, "intercept_shift_"):
         classifier.intercept_shift_ = np.zeros(target.n_outputs)
     if target.is_one_for_all:
         return
@@ -38,9 +38,11 @@ def review(classifier: "BagClassifier", task: Task) -> None:
         return
     (label,) = classifier._labels_of(scores[:1])
     if is_movable:
+        is_learned = classifier.intercept_shift_.any()
+        where = "with the threshold that it learned" if is_learned else "at its optimum"
         fault = (
-            f"{type(classifier).__name__} predicts {label.item()!r} at its optimum for every bag "
-            f"that it learned from."
+            f"{type(classifier).__name__} predicts {label.item()!r} {where} for every bag that it "
+            f"learned from."
         )
         in_place = target.side * scores[np.argsort(order), 0]
         if move_threshold(classifier, task, in_place, fault):

@@ -90,7 +90,7 @@ class InsKISVM(KeyInstanceMachine):
         Weights of the features; with the linear kernel only.
     intercept_ : ndarray of shape (n_outputs,)
         What ``bias`` and ``threshold`` come to: the constant of the decision function.
-    |gamma_, n_features_in_, feature_names_in_|
+    |intercept_shift_: training, gamma_, n_features_in_, feature_names_in_|
     result_ : Certificate
         Objective of the relaxation and how the solver ended. There is a ``lower_bound`` only if
         all assignments could be looked at (there are at most 4096); else it is ``-inf``.
@@ -274,7 +274,7 @@ class BagKISVM(KeyInstanceMachine):
         Weights of the features; with the linear kernel only.
     intercept_ : ndarray of shape (n_outputs,)
         What ``bias`` and ``threshold`` come to: the constant of the decision function.
-    |gamma_, n_features_in_, feature_names_in_|
+    |intercept_shift_: training, gamma_, n_features_in_, feature_names_in_|
     result_ : Certificate
         Objective of the relaxation and how the solver ended. There is a ``lower_bound`` only if
         all assignments could be looked at (there are at most 4096); else it is ``-inf``.

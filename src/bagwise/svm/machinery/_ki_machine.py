@@ -38,11 +38,15 @@ _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if row
 
 @dataclass(frozen=True, eq=False)
 class _KeySolution:
-    """The machine of one output: coefficients of the instances, a constant, how it was found."""
+    """The machine of one output: coefficients of the instances, a constant, how it was found.
+
+    The constant is that of the optimum, and bags are positive above ``threshold``.
+    """
 
     coef: Floats
     intercept: float
     certificate: Certificate
+    threshold: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +162,14 @@ class KeyInstanceMachine(MaxRuleMachine):
 
         solutions = one_vs_rest(solve, target.n_outputs, self.n_jobs)
         coef = target.side * np.array([solution.coef for solution in solutions])
-        fitted = {
-            "intercept_": target.side * np.array([s.intercept for s in solutions]),
+        intercept = target.side * np.array([solution.intercept for solution in solutions])
+        shift = -target.side * np.array([solution.threshold for solution in solutions])
+        fitted: dict[str, Any] = {
+            "intercept_": intercept + shift,
             "result_": Certificate.total([solution.certificate for solution in solutions]),
         }
+        if self._threshold_moves:
+            fitted["intercept_shift_"] = shift
         if share is None or gram is None or kernel is None or kernel.name == "linear":
             return {**fitted, **_expansion(bags, kernel, given, coef)}
         return {**fitted, **shared_expansion(share, gram, coef, kernel)}
@@ -275,11 +283,11 @@ class KeyInstanceMachine(MaxRuleMachine):
             np.concatenate([result.coef, result.fixed_coef]) / rho,
         )
         intercept = self._constant() * float(coef.sum())
+        threshold = 0.0
         if self.threshold == "training":
-            intercept -= best_threshold(
-                points.bag_scores(coef), sign, cost_weight, _RESOLUTION * self.tol
-            )
-        return _KeySolution(coef, intercept, _hinge_certificate(result))
+            scores = points.bag_scores(coef)
+            threshold = best_threshold(scores, sign, cost_weight, _RESOLUTION * self.tol)
+        return _KeySolution(coef, intercept, _hinge_certificate(result), threshold)
 
     def _rows(self, bags: Bags, sign: Floats, cost_weight: Floats) -> "_KeyRows":
         positive = np.flatnonzero((sign > 0) & (cost_weight > 0))
@@ -300,7 +308,7 @@ class KeyInstanceMachine(MaxRuleMachine):
 
     @property
     def _threshold_moves(self) -> bool:
-        return False  # it is learned already, or 0 by the user's choice
+        return self.threshold == "training"
 
     @property
     def gap_estimate_(self) -> float:
