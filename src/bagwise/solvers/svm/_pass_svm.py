@@ -29,6 +29,8 @@ _NAME = "solve_svm_by_passes"
 _SETS = 3  # how often working sets are tried
 _POOLS = 3  # how often pools are tried
 _POOL_ROUNDS = 5  # most passes that one of these attempts takes
+_GOOD = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
+_RARE = 1000  # rows of a sign, at most, with which working sets are tried if these do not
 _ROOM = 4  # rows that a pool has for each that matters
 
 
@@ -163,11 +165,16 @@ class _Search(Bounds):
         if self.ended:
             return
         smooth, sets_left = Smoothing(self), _SETS
-        if start is not None:
-            self.offer_start(start)
-            smooth.begin_at(start[1])
-        else:
+        if start is None:
             smooth.begin_evenly()
+        else:
+            self.offer_start(start)
+            if self.lower < _GOOD * self.primal and self.n_rare <= _RARE:
+                sets_left -= 1
+                SetSearch(self).run()
+                smooth.begin_at(self.dual)
+            else:
+                smooth.begin_at(start[1])
         while not self.ended:
             checkpoint()
             may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
@@ -181,6 +188,12 @@ class _Search(Bounds):
                 smooth.begin_at(self.dual)
             else:
                 smooth.step()
+
+    @property
+    def n_rare(self) -> int:
+        """Number of rows of the sign that has fewer."""
+        n_negative = int(np.count_nonzero(self.sign < 0.0))
+        return min(n_negative, self.rows.n - n_negative)
 
     def count_bound(self, model: NewtonModel) -> int:
         """Count multipliers, the best or those of a centre, near the costs of rows that need it."""

@@ -40,8 +40,8 @@ class SetSearch:
         bounds = self.bounds
         point: Point = bounds.w, bounds.b, bounds.z
         short = bounds.shortfall(point[2], point[1])
-        self.chosen.choose(self.nearest(short))
         has_weights = bool(bounds.w.any())
+        self.chosen.choose(self.nearest(short, has_weights))
         for _ in range(_ROUNDS):
             if bounds.ended:
                 return
@@ -58,15 +58,16 @@ class SetSearch:
             if not self.grow(solved, short, np.arange(len(short)), _SET):
                 return
 
-    def nearest(self, short: Floats) -> Integers:
+    def nearest(self, short: Floats, has_weights: bool) -> Integers:
         """Return rows of each sign, those that are shortest or nearest to be so: half of a set.
 
-        Of a sign that has more of them there are more, where the other has less than that.
+        Of a sign that has more of them there are more, where the other has less than that. A
+        machine without weights does not tell them apart: then they come from everywhere.
         """
         sides = sorted((np.flatnonzero(self.bounds.sign == s) for s in (-1, 1)), key=len)
         n_few = min(_SET // 2, len(sides[0]))
         near = [
-            side[largest(short[side], n)]
+            side[largest(short[side], n)] if has_weights else side[_spread(len(side), n)]
             for side, n in zip(sides, (n_few, _SET - n_few), strict=True)
         ]
         return np.union1d(np.concatenate(near), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
@@ -154,6 +155,11 @@ class KnownRows:
         gram[:n_kept, n_kept:] = cross[:, :n_kept].T
         self.index = np.concatenate([self.index[kept], new])
         self.rows, self.gram = FeatureRows(both), gram
+
+
+def _spread(n: int, n_wanted: int) -> Integers:
+    """Return about ``n_wanted`` of ``n`` places, as far apart as can be."""
+    return np.arange(n) if n <= n_wanted else np.linspace(0, n - 1, n_wanted).astype(np.int64)
 
 
 def _all(rows: FeatureRows) -> Any:

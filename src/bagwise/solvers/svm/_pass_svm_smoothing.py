@@ -14,6 +14,7 @@ _SAMPLE = 4  # rows per feature that curvature is estimated from
 _MOST_FEATURES = 4096  # counted for it
 _SMALLEST_SAMPLE = 1000
 _SHARE = 0.1  # of a gradient that a step on a sample may leave
+_CONJUGATE = 50  # steps of conjugate gradients, at most, that solve for it
 _BALANCED = 1e-10  # of the answers that may be left; one multiplier makes up for it
 _UNEVEN = 0.4  # share of all costs in balanced multipliers, below which one sign has most of them
 _GOOD = 0.1  # share of the objective that these should reach
@@ -34,7 +35,7 @@ class Smoothing:
         self.model = NewtonModel(
             bounds.rows, bounds.sign, bounds.target,
             base=0.5 * bounds.cost, slope=bounds.cost.copy(), cap=bounds.cost,
-            w=bounds.w, b=bounds.b, z=bounds.z, share=_SHARE,
+            w=bounds.w, b=bounds.b, z=bounds.z, share=_SHARE, n_conjugate=_CONJUGATE,
         )  # fmt: skip
         self.sharpness = 1.0
         self.v: Floats | None = None  # the sum of rows that the answers make, once it is known

@@ -22,6 +22,7 @@ from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._multipliers import balanced
 
 _LARGEST_SYSTEM = 3000  # order of a linear system up to which it is factorised
+_WIDEST_BLUR = 2.0**20
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # relative to the largest diagonal entry
 
 
@@ -206,6 +207,8 @@ class NewtonModel:
         ``p_b``.
     share : float
         What conjugate gradients may leave of a gradient.
+    n_conjugate : int
+        Most steps of theirs for one Newton step.
     """
 
     def __init__(
@@ -225,8 +228,9 @@ class NewtonModel:
         pull: Floats | None = None,
         intercept_pull: float = 0.0,
         share: float = 1e-3,
+        n_conjugate: int = 500,
     ) -> None:
-        self.share = share
+        self.share, self.n_conjugate = share, n_conjugate
         self.matrix, self.sign, self.target = matrix, sign, target
         self.base, self.slope, self.cap = base, slope, cap
         self.quadratic, self.rho = quadratic, intercept_penalty
@@ -358,7 +362,7 @@ class NewtonModel:
     def adapt_blur(self, step: float) -> None:
         """Widen the blur after a step cut short: it ran into terms that were taken for settled."""
         if step <= 0.3:
-            self.blur = max(4.0 * self.blur, 0.5)
+            self.blur = min(max(4.0 * self.blur, 0.5), _WIDEST_BLUR)
         elif step < 3.0:
             self.blur = 0.25 * self.blur if self.blur > 0.2 else 0.0
 
@@ -441,7 +445,7 @@ class NewtonModel:
         x, residual = np.zeros(len(right)), right.copy()
         p = preconditioned = residual / scale
         product, first = float(residual @ preconditioned), float(np.abs(right).max())
-        for _ in range(500):
+        for _ in range(self.n_conjugate):
             checkpoint()
             if np.abs(residual).max() <= self.share * first:
                 break
