@@ -21,12 +21,14 @@ from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
+from bagwise.solvers.svm._pass_svm_coordinates import CoordinateSearch
 from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
-from bagwise.solvers.svm._primal_newton import NewtonModel
+from bagwise.solvers.svm._primal_newton import LARGEST_SYSTEM, NewtonModel
 
 _NAME = "solve_svm_by_passes"
 _SETS = 3  # how often working sets are tried
+_SWEEPS = 2  # how often coordinate steps are tried, on rows of very many features
 _POOLS = 3  # how often pools are tried
 _POOL_ROUNDS = 5  # most passes that one of these attempts takes
 _GOOD = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
@@ -164,7 +166,7 @@ class _Search(Bounds):
             self.offer_point(self.w, b, self.z)
         if self.ended:
             return
-        smooth, sets_left = Smoothing(self), _SETS
+        smooth, sets_left, sweeps_left = Smoothing(self), _SETS, _SWEEPS
         if start is None:
             smooth.begin_evenly()
         else:
@@ -185,6 +187,10 @@ class _Search(Bounds):
             elif pools_left and self.suits_pool(smooth.n_support):
                 pools_left -= 1
                 self.solve_pools()
+                smooth.begin_at(self.dual)
+            elif sweeps_left and self.rows.d > LARGEST_SYSTEM:
+                sweeps_left -= 1
+                CoordinateSearch(self).run()
                 smooth.begin_at(self.dual)
             else:
                 smooth.step()
@@ -237,14 +243,8 @@ class _Search(Bounds):
         """Offer a point and multipliers, as far as they suit this problem."""
         self.offer_point(*start[0])
         alpha = balanced(np.clip(start[1], 0.0, self.cost), self.sign)
-        support = np.flatnonzero(alpha)
-        if len(support) <= MOST_SUPPORT:
-            v = self.rows.take(support).combine((self.sign * alpha)[support])
-        elif not self.ended:
-            v = self.combine(self.sign * alpha)
-        else:
-            return
-        self.offer_dual(alpha, v)
+        if np.count_nonzero(alpha) <= MOST_SUPPORT or not self.ended:
+            self.offer_dual(alpha, self.sum_of(alpha))
 
     @property
     def status(self) -> Status:

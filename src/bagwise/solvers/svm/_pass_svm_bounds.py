@@ -10,6 +10,7 @@ from bagwise.solvers.operators._pass_rows import PassRows
 _POOL = 16  # rows, for each that a pool holds
 _SMALLEST_POOL = 4000
 _POOL_VALUES = 2**23  # that a pool may have: it is copied
+_FEW = 2000  # rows that are summed without a pass
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
 
 Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
@@ -70,10 +71,22 @@ class Bounds:
         """Return by how much each row falls short of its target."""
         return self.target - self.sign * (z + b)
 
+    def sum_of(self, alpha: Floats) -> Floats:
+        """Return the sum of rows that multipliers make: of many rows it takes a pass."""
+        support = np.flatnonzero(alpha)
+        if len(support) <= _FEW:
+            return self.rows.take(support).combine((self.sign * alpha)[support])
+        return self.combine(self.sign * alpha)
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows may be copied."""
+        return int(_POOL_VALUES / self.rows.width) + 1
+
     @property
     def pool_size(self) -> int:
         """How many rows a pool may hold: rows in memory that are nearest to fall short."""
-        most = int(_POOL_VALUES / self.rows.width) + 1
+        most = self.most_rows
         return min(max(self.rows.n // _POOL, _SMALLEST_POOL), most)
 
     def offer_point(self, w: Floats, b: float, z: Floats) -> None:
