@@ -8,6 +8,7 @@ from bagwise import Bags
 from bagwise.bags import _matrix
 from bagwise.exceptions import BagFileError, InvalidBagsError
 from bagwise.solvers import PassRows
+from bagwise.solvers.svm import _pass_svm, _pass_svm_bounds
 from bagwise.svm import MISVM, PCSVM, SIL, miSVM
 from bagwise.svm.machinery import _kernel_machine, _pass_trainer, _projection
 
@@ -39,9 +40,13 @@ def fitted(model):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_one_model_wherever_the_bags_lie(name, sparse, tmp_path):
-    bags, y = make(sparse=sparse, dtype=np.float32)
+@pytest.mark.parametrize("shape", ["dense", "sparse", "sparse and wide"])
+def test_one_model_wherever_the_bags_lie(name, shape, tmp_path, monkeypatch):
+    if shape == "sparse and wide":
+        monkeypatch.setattr(_pass_svm, "_SETS", 0)
+        monkeypatch.setattr(_pass_svm, "MOST_FEATURES", 1)
+        monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 2000)
+    bags, y = make(sparse=shape != "dense", dtype=np.float32)
     model = METHODS[name](kernel="linear", C=0.1).fit(bags, y)
     bags.write(tmp_path / "made.bags")
     for limit in (None, "20kB"):

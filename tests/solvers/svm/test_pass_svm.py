@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from bagwise import Bags
-from bagwise.solvers import PassRows, Status, solve_qp, solve_svm_by_passes
+from bagwise.solvers import PassRows, Status, solve_qp, solve_svm_by_passes, solve_svm_dual
 from bagwise.solvers.svm import (
     _pass_svm,
     _pass_svm_bounds,
+    _pass_svm_coordinates,
     _pass_svm_sets,
     _pass_svm_smoothing,
 )
@@ -45,7 +46,7 @@ def objective(X, sign, C, w, b):
     return 0.5 * w @ w + C * np.maximum(1.0 - sign * (X @ w + b), 0.0).sum()
 
 
-@pytest.fixture(params=["usual", "smoothing", "small sets", "pools"])
+@pytest.fixture(params=["usual", "smoothing", "small sets", "pools", "coordinates"])
 def way(request, monkeypatch):
     """Send small problems the ways of large ones."""
     if request.param != "usual":
@@ -55,11 +56,16 @@ def way(request, monkeypatch):
         monkeypatch.setattr(_pass_svm_sets, "MOST_SUPPORT", 200)
         monkeypatch.setattr(_pass_svm, "MOST_SUPPORT", 200)
         monkeypatch.setattr(_pass_svm_smoothing, "_SMALLEST_SAMPLE", 40)
-    if request.param in ("smoothing", "pools"):
+    if request.param in ("smoothing", "pools", "coordinates"):
         monkeypatch.setattr(_pass_svm, "_SETS", 0)
     if request.param == "pools":
         monkeypatch.setattr(_pass_svm_bounds, "_SMALLEST_POOL", 200)
         monkeypatch.setattr(_pass_svm, "_ROOM", 0)
+    elif request.param == "coordinates":
+        monkeypatch.setattr(_pass_svm, "MOST_FEATURES", 1)
+        monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 1000)
+        monkeypatch.setattr(_pass_svm_coordinates, "_RUN", 10)
+        monkeypatch.setattr(_pass_svm, "_ROOM", np.inf)
     elif request.param == "smoothing":
         monkeypatch.setattr(_pass_svm, "_ROOM", np.inf)
     return request.param
@@ -148,18 +154,40 @@ def test_more_passes_than_allowed_are_not_taken(monkeypatch):
 
 
 @pytest.mark.parametrize("C", [0.01, 100.0])
-def test_products_and_sums_of_all_rows_are_passes(C, way, monkeypatch):
-    taken = []
-    for name in ("dot", "combine"):
-        plain = getattr(PassRows, name)
+def test_products_sums_and_sweeps_of_all_rows_are_passes(C, way, monkeypatch):
+    taken, search = [], _pass_svm_coordinates.CoordinateSearch
+    for owner, name in (
+        (PassRows, "dot"), (PassRows, "combine"), (PassRows, "diagonal"),
+        (search, "sweep_by_passes"),
+    ):  # fmt: skip
+        plain = getattr(owner, name)
 
-        def counted(rows, vector, plain=plain):
+        def counted(*arguments, plain=plain):
             taken.append(1)
-            return plain(rows, vector)
+            return plain(*arguments)
 
-        monkeypatch.setattr(PassRows, name, counted)
+        monkeypatch.setattr(owner, name, counted)
     X, sign = make("plain")
     assert solve_svm_by_passes(rows_of(X), sign, C).n_iter == len(taken) > 0
+
+
+def test_rows_of_very_many_features_are_swept(monkeypatch):
+    rng = np.random.default_rng(5)
+    X = sp.random_array((400, 4000), density=0.01, rng=rng, format="csr")
+    sign = np.where(rng.random(400) < 0.3, 1.0, -1.0)
+    swept = []
+    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    plain = _pass_svm_coordinates.CoordinateSearch.run
+    monkeypatch.setattr(
+        _pass_svm_coordinates.CoordinateSearch, "run", lambda s: (swept.append(1), plain(s))
+    )
+    for C in (0.1, 1.0, 10.0):
+        result = solve_svm_by_passes(rows_of(X), sign, C, tol=1e-4)
+        exact = solve_svm_dual((X @ X.T).toarray(), sign, C, tol=1e-9)
+        assert result.converged
+        assert exact.objective == pytest.approx(result.objective, rel=1e-4)
+        assert result.lower_bound <= exact.objective * (1 + 1e-9)
+    assert swept
 
 
 def test_a_gap_that_stays_is_given_up(monkeypatch):

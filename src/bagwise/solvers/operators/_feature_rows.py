@@ -213,10 +213,6 @@ class FeatureRows(RowOperator):
             out += dense @ dense.T
         return out
 
-    def chunks(self) -> Iterator[tuple["FeatureRows", slice]]:
-        """Yield all rows at once, and which they are: they are in memory."""
-        yield self, slice(0, self.n)
-
     def slices(self) -> Iterator[slice]:
         """Cut the rows into pieces that compiled loops walk in a moment."""
         return short_slices(self.n, self.row_seconds)

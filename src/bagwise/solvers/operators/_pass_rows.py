@@ -127,12 +127,6 @@ class PassRows(RowOperator):
             out += self._more.combine(factor[self.n_instances :])
         return self._checked(out)
 
-    def chunks(self) -> Iterator[tuple[FeatureRows, slice]]:
-        """Yield chunks of rows, and which they are, in order: one pass."""
-        yield from self._map(lambda part, rows: (part, rows))
-        if self._more is not None:
-            yield self._more, slice(self.n_instances, self.n)
-
     def diagonal(self) -> Floats:
         """Return the squared norm of each row: one pass, once."""
         return self._squares

@@ -1,11 +1,12 @@
 """Linear support vector machines on rows that are too many to hold: the unit of work is a pass.
 
-Two methods share one pair of bounds. Where many rows fall short of their targets, Newton steps on a
-smoothed hinge use all rows for the gradient and a sample for the curvature; the smoothing is moved
-to the last multipliers and sharpened until it costs less than asked for. Where few rows matter, a
-working set of them is solved exactly in memory, one pass finds the rows that it leaves short, and
-these join. Multipliers of either method are feasible for the whole problem and bound it from
-below; the objective of either point, known after a pass, bounds it from above.
+Three methods share one pair of bounds. Where many rows fall short of their targets, Newton steps
+on a smoothed hinge use all rows for the gradient and a sample for the curvature; the smoothing is
+moved to the last multipliers and sharpened until it costs less than asked for. Where features are
+too many for that, coordinate steps in the dual come first. Where few rows matter, a working set of
+them is solved exactly in memory, one pass finds the rows that it leaves short, and these join.
+Multipliers of each method are feasible for the whole problem and bound it from below; the objective
+of each point, known after a pass, bounds it from above.
 """
 
 from dataclasses import dataclass, replace
@@ -21,18 +22,19 @@ from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
-from bagwise.solvers.svm._pass_svm_coordinates import CoordinateSearch
+from bagwise.solvers.svm._pass_svm_coordinates import PASSES, CoordinateSearch
 from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
-from bagwise.solvers.svm._primal_newton import LARGEST_SYSTEM, NewtonModel
+from bagwise.solvers.svm._primal_newton import NewtonModel
 
 _NAME = "solve_svm_by_passes"
 _SETS = 3  # how often working sets are tried
-_SWEEPS = 2  # how often coordinate steps are tried, on rows of very many features
+MOST_FEATURES = 3000  # with which Newton steps need no coordinate steps before them
 _POOLS = 3  # how often pools are tried
 _POOL_ROUNDS = 5  # most passes that one of these attempts takes
 _GOOD = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
 _RARE = 1000  # rows of a sign, at most, with which working sets are tried if these do not
+_NEAR = 0.5  # share of the objective that multipliers reach about which Newton steps may begin
 _ROOM = 4  # rows that a pool has for each that matters
 
 
@@ -166,7 +168,7 @@ class _Search(Bounds):
             self.offer_point(self.w, b, self.z)
         if self.ended:
             return
-        smooth, sets_left, sweeps_left = Smoothing(self), _SETS, _SWEEPS
+        smooth, sets_left, is_wide = Smoothing(self), _SETS, self.rows.d > MOST_FEATURES
         if start is None:
             smooth.begin_evenly()
         else:
@@ -188,10 +190,11 @@ class _Search(Bounds):
                 pools_left -= 1
                 self.solve_pools()
                 smooth.begin_at(self.dual)
-            elif sweeps_left and self.rows.d > LARGEST_SYSTEM:
-                sweeps_left -= 1
+            elif is_wide and self.passes_left >= PASSES:
+                is_wide = False
                 CoordinateSearch(self).run()
-                smooth.begin_at(self.dual)
+                if self.lower >= _NEAR * self.primal:
+                    smooth.begin_at(self.dual)
             else:
                 smooth.step()
 

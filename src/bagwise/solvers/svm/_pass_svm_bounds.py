@@ -51,6 +51,11 @@ class Bounds:
         return self.gap <= self.tol or self.n_passes >= self.max_iter or self.stalled
 
     @property
+    def passes_left(self) -> int:
+        """How many passes may still be taken."""
+        return self.max_iter - self.n_passes
+
+    @property
     def stalled(self) -> bool:
         """Whether the gap has stopped shrinking."""
         if self.gap < 0.9 * self.mark:

@@ -1,23 +1,30 @@
 """Rows of very many features: coordinate steps in the dual, which need no curvature."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Integers
 from bagwise._threads import short_slices
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._pass_svm_bounds import Bounds
 
+PASSES = 5  # that a search needs at least
+
 _SEED = 2008  # of the order in which rows are visited
-_SWEEPS = 50  # most sweeps over rows in memory between two over all rows
-_REDUCED = 0.1  # share of a violation that these may leave
-_OFFERS = 4  # points in which the gap should halve
+_SWEEPS = 50  # most sweeps over unsettled rows, between two over all rows
+_MORE = 5  # most of them while these are too many to be held in memory
+_RUN = 1000  # rows that are read together
+_REDUCED = 0.1  # share of a violation that sweeps may leave
+_SHRUNK = 0.8  # share of a gap that a point should leave at most
+_SLOW = 2  # points that leave more
 
 
 class CoordinateSearch:
     """Coordinate descent in the dual (Hsieh et al. 2008), on rows that are read in passes.
 
-    A sweep minimises over one multiplier after another, in random order within each chunk. Rows
+    A sweep minimises over one multiplier after another, in random order within blocks of rows. Rows
     that look settled at their bounds are left out; the others, if they are few enough to be held
     in memory, are swept again until they are nearly solved. The intercept is taken for penalised
     about its last value, which moves after each sweep.
@@ -26,6 +33,7 @@ class CoordinateSearch:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds, self.rng = bounds, np.random.default_rng(_SEED)
         norms = bounds.rows.diagonal()
+        bounds.n_passes += 1
         self.bias = max(float(norms.mean()), 1e-300)
         self.curvature = norms + self.bias
         self.alpha = bounds.dual.copy()
@@ -35,64 +43,68 @@ class CoordinateSearch:
 
     def run(self) -> None:
         """Search until the gap is closed or shrinks too slowly."""
-        bounds, gaps = self.bounds, [np.inf]
-        while not bounds.ended and gaps[-1] <= 0.5 * gaps[max(0, len(gaps) - 1 - _OFFERS)]:
-            left = self.sweep_all()
-            if len(left) <= bounds.most_rows:
-                self.solve_for(left)
+        bounds, n_slow = self.bounds, 0
+        while not bounds.ended and n_slow < _SLOW and bounds.passes_left >= PASSES:
+            before = bounds.gap
+            self.solve_for(self.sweep_by_passes(np.arange(bounds.rows.n)))
             self.offer()
-            gaps.append(bounds.gap)
+            n_slow += bounds.gap > _SHRUNK * before
 
-    def sweep_all(self) -> Integers:
-        """Sweep over all rows; return those that do not look settled."""
-        bounds, found = self.bounds, []
-        self.begin_sweep()
-        for part, rows in bounds.rows.chunks():
-            kept = self.sweep(part, self.alpha[rows], self.rng.permutation(part.n), rows)
-            found.append(rows.start + np.sort(kept))
-        bounds.n_passes += 2
-        self.end_sweep()
-        return np.concatenate(found)
-
-    def solve_for(self, index: Integers) -> None:
+    def solve_for(self, left: Integers) -> None:
         """Sweep over some rows, of which fewer and fewer are left, until they are nearly solved."""
-        part, alpha, left = self.bounds.rows.take(index), self.alpha[index], np.arange(len(index))
-        goal = _REDUCED * self.violation
-        for _ in range(_SWEEPS):
-            if not len(left) or self.violation <= goal:
-                break
-            self.begin_sweep()
-            left = self.sweep(part, alpha, self.rng.permutation(left), index)
-            self.end_sweep()
-        self.alpha[index] = alpha
+        bounds, goal, n_sweeps = self.bounds, _REDUCED * self.violation, 0
+        n_passes = min(_MORE, bounds.passes_left - PASSES)
+        while len(left) > bounds.most_rows and n_sweeps < n_passes and self.violation > goal:
+            left, n_sweeps = self.sweep_by_passes(left), n_sweeps + 1
+        if len(left) > bounds.most_rows:
+            return
+        rows = bounds.rows.take(left)
+        while len(left) and n_sweeps < _SWEEPS and self.violation > goal:
+            kept, n_sweeps = self.sweep([(rows, left)]), n_sweeps + 1
+            rows, left = rows.take(np.searchsorted(left, kept)), kept
 
-    def begin_sweep(self) -> None:
-        """Forget which derivatives the last sweep met."""
+    def sweep_by_passes(self, index: Integers) -> Integers:
+        """Sweep over rows, a block of them in memory at a time; return those that look unsettled.
+
+        A block has short runs of rows from everywhere: rows of one bag alone are much alike.
+        """
+        most = self.bounds.most_rows
+        self.bounds.n_passes += 1
+        if len(index) <= most:
+            blocks = [index]
+        else:
+            runs = np.array_split(index, -(-len(index) // min(_RUN, most)))
+            n_blocks = -(-len(index) // most)
+            shuffled = np.array_split(self.rng.permutation(len(runs)), n_blocks)
+            blocks = [np.concatenate([runs[i] for i in np.sort(some)]) for some in shuffled]
+        return self.sweep((self.bounds.rows.take(block), block) for block in blocks)
+
+    def sweep(self, blocks: Iterable[tuple[FeatureRows, Integers]]) -> Integers:
+        """Sweep over blocks of rows, of which the numbers are given too."""
         self.state[2:] = -np.inf, np.inf
-
-    def sweep(
-        self, part: FeatureRows, alpha: Floats, order: Integers, which: Integers | slice
-    ) -> Integers:
-        """Sweep over rows in memory, in some order; return those that do not look settled."""
-        from bagwise.solvers.svm import _linear_svm_kernels as kernels
-
-        bounds, kept, found = self.bounds, np.empty_like(order), 0
-        terms = bounds.sign[which], bounds.target[which], bounds.cost[which]
-        ridge, curvature = np.zeros(part.n), self.curvature[which]
-        for piece in short_slices(len(order), 4 * part.row_seconds):
-            found += kernels.sweep(
-                *part.parts, part.rows, order[piece], *terms, ridge, curvature,
-                alpha, self.w, self.bias, self.state, self.above, self.below, kept[found:],
-            )  # fmt: skip
-        return kept[:found]
-
-    def end_sweep(self) -> None:
-        """Move the intercept, and see how far derivatives are from what they should be."""
+        found = [self.sweep_block(*block) for block in blocks]
         imbalance, highest, lowest = self.state[1:].tolist()
         self.state[0] += self.bias * imbalance
         self.violation = max(highest, 0.0) - min(lowest, 0.0) + abs(self.bias * imbalance)
         self.above = highest if highest > 0.0 else np.inf
         self.below = lowest if lowest < 0.0 else -np.inf
+        return np.sort(np.concatenate(found))
+
+    def sweep_block(self, rows: FeatureRows, index: Integers) -> Integers:
+        """Sweep over a block in random order; return the numbers of rows that look unsettled."""
+        from bagwise.solvers.svm import _linear_svm_kernels as kernels
+
+        bounds, order = self.bounds, self.rng.permutation(len(index))
+        kept, found, alpha = np.empty_like(order), 0, self.alpha[index]
+        terms = bounds.sign[index], bounds.target[index], bounds.cost[index]
+        ridge, curvature = np.zeros(len(index)), self.curvature[index]
+        for piece in short_slices(len(order), 4 * rows.row_seconds):
+            found += kernels.sweep(
+                *rows.parts, rows.rows, order[piece], *terms, ridge, curvature,
+                alpha, self.w, self.bias, self.state, self.above, self.below, kept[found:],
+            )  # fmt: skip
+        self.alpha[index] = alpha
+        return index[kept[:found]]
 
     def offer(self) -> None:
         """Offer the multipliers, and the weights with their best intercept."""

@@ -21,7 +21,7 @@ from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._multipliers import balanced
 
-LARGEST_SYSTEM = 3000  # order of a linear system up to which it is factorised
+_LARGEST_SYSTEM = 3000  # order of a linear system up to which it is factorised
 _WIDEST_BLUR = 2.0**20
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # relative to the largest diagonal entry
 
@@ -390,10 +390,10 @@ class NewtonModel:
     ) -> tuple[Floats, float]:
         """Return the Newton step if these rows, bent by these weights, are all that bends."""
         d, count = self.matrix.d, rows.n
-        if self.quadratic is not None or d <= min(max(2 * count, 64), LARGEST_SYSTEM):
+        if self.quadratic is not None or d <= min(max(2 * count, 64), _LARGEST_SYSTEM):
             curvature = rows.rough_curvature if rough else rows.curvature
             step = self._primal_direction(curvature(weight))
-        elif count <= LARGEST_SYSTEM:
+        elif count <= _LARGEST_SYSTEM:
             step = self._dual_direction(rows, weight)
         else:
             step = self._conjugate_direction(rows, weight)
