@@ -59,7 +59,10 @@ ALLOWED = {
         },
     },
     "labels: training bags are scored, to see whether their threshold has to move": {
-        name: {"sparse": (3.3, 3.3)} for name in ("ODM", "SIL")
+        "SIL": {"sparse": (3.3, 3.3)},
+    },
+    "labels: two thirds of the bags are learned from again, and the others scored": {
+        "ODM": {"dense": (2.2, 0.1), "scattered": (2.2, 1.1), "sparse": (3.3, 3.3)},
     },
     "mean instances: stacked under the instances for the kernel matrix, and dense": {
         name: {"dense": (1.4, 0.1), "scattered": (2.4, 1.1), "sparse": (10.5, 3.3)}
@@ -98,7 +101,7 @@ ALLOWED = {
 #: a prediction: a rule for gamma reads them, then the kernel matrix; the scores read them.
 USUAL_GATHERS = (2, 1)
 ALLOWED_GATHERS = {
-    "labels: training bags are scored": {"ODM": (3, 1), "SIL": (3, 1)},
+    "labels: training bags are scored": {"SIL": (3, 1)},
     "selections: distances and statistics find the rows where they are": {
         "BAMIC": (0, 0),
         "MILES": (2, 0),
@@ -117,6 +120,9 @@ ALLOWED_GATHERS = {
         "SparseMI": (4, 1),
     },
 }
+
+#: How often most rows are copied because bags are left out of the fit, whatever the layout.
+FOLDS = {"ODM": 3}
 
 
 def _find(table, name):
@@ -196,6 +202,7 @@ def test_copies_of_the_instance_matrix(name, layout, make_bags, monkeypatch):
     n_allowed = (0, 0)
     if layout == "scattered":
         n_allowed = _find(ALLOWED_GATHERS, name) or USUAL_GATHERS
+    n_allowed = n_allowed[0] + FOLDS.get(name, 0), n_allowed[1]
 
     def measure():
         n_fit, fit = gathers.during(lambda: model.fit(bags, y))

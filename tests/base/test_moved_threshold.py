@@ -229,6 +229,18 @@ def test_methods_that_count_mistakes_of_instances_do_not_call_most_bags_positive
     assert clone(model).fit(rows, of_rows).intercept_shift_[0] == 0  # these are bags themselves
 
 
+def test_who_knows_training_bags_by_heart_is_judged_by_others():
+    bags, y = large_bags(60, seed=0)
+    few, new = bags[:, 15:25], large_bags(200, seed=1)
+    with pytest.warns(MovedThresholdWarning, match="of the bags that are left out of the fit, and"):
+        model = ODM(gamma=5.0).fit(few, y)
+    optimum = model.decision_function(few) - model.intercept_shift_[0]
+    assert ((optimum > 0) == y).mean() > 0.6  # training bags are no reason to move
+    scores = model.decision_function(new[0][:, 15:25])
+    before, after = (((scores > level) == new[1]).mean() for level in (model.intercept_shift_, 0.0))
+    assert before < 0.6 < after
+
+
 def test_rounding_of_weights_breaks_no_tie():
     """One bag more and one of the same weight less are right than by the frequent label."""
     rng = np.random.default_rng(0)
@@ -245,7 +257,7 @@ def test_rounding_of_weights_breaks_no_tie():
 class Fixed:
     """A model with these scores."""
 
-    _memorizes, classes_ = False, np.array([0, 1])
+    _memorizes, _knows_by_heart, classes_ = False, False, np.array([0, 1])
 
     def __init__(self, scores):
         self.scores, self.intercept_shift_ = scores, np.zeros(1)

@@ -45,7 +45,13 @@ class Task(NamedTuple):
         )
 
 
-def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, fault: str) -> bool:
+def move_threshold(
+    classifier: "BagClassifier",
+    task: Task,
+    scores: Floats,
+    fault: str,
+    unseen: Floats | None = None,
+) -> bool:
     """Move the threshold to where as much weight of bags is called positive as is positive.
 
     Counted are bags that were left out of a fit; or training bags, if the classifier does not
@@ -64,6 +70,8 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, faul
         Scores of these bags for the positive class.
     fault : str
         What is wrong with the threshold as it is, a sentence for the warning.
+    unseen : ndarray of shape (n_bags,), optional
+        What `unseen_scores` returns, if it is known.
 
     Returns
     -------
@@ -75,7 +83,9 @@ def move_threshold(classifier: "BagClassifier", task: Task, scores: Floats, faul
         return False
     learned = -side * float(classifier.intercept_shift_[0])
     scores = scores + learned  # as at the optimum
-    counted = side * _unseen_scores(classifier, task) if classifier._memorizes else scores
+    counted = scores
+    if classifier._memorizes:
+        counted = unseen_scores(classifier, task) if unseen is None else unseen
     level = matching_threshold(counted, sign, weight, _RESOLUTION)
     if level is None:
         return False
@@ -119,19 +129,30 @@ def _between(scores: Floats, level: float) -> float | None:
 
 
 def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
-    """Move the threshold if the most frequent label is right for more training bags, by weight."""
+    """Move the threshold if the most frequent label is right more often, by weight of bags.
+
+    Counted are training bags; or bags that were left out of a fit, if the classifier knows its
+    training bags by heart.
+    """
     sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
-    scores = side * classifier._bag_scores(task.bags)[:, 0]
+
+    def seen() -> Floats:
+        return np.asarray(side * classifier._bag_scores(task.bags)[:, 0])
+
+    unseen = unseen_scores(classifier, task) if classifier._knows_by_heart else None
+    counted = seen() if unseen is None else unseen
     is_positive = float(np.average(sign > 0, weights=weight))
-    right = float(np.average((scores > 0) == (sign > 0), weights=weight))
+    right = float(np.average((counted > 0) == (sign > 0), weights=weight))
     if right >= max(is_positive, 1.0 - is_positive) - _EQUAL:
         return
     frequent = classifier.classes_[int((is_positive > 0.5) == (side > 0))]
+    which = "that it learned from" if unseen is None else "that are left out of the fit"
     fault = (
-        f"{type(classifier).__name__} is right for {right:.0%} of the bags that it learned from, "
-        f"and {frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
+        f"{type(classifier).__name__} is right for {right:.0%} of the bags {which}, and "
+        f"{frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
     )
-    move_threshold(classifier, task, scores, fault)
+    scores = counted if unseen is None else seen()
+    move_threshold(classifier, task, scores, fault, unseen)
 
 
 def folds(task: Task) -> Integers | None:
@@ -151,10 +172,10 @@ def folds(task: Task) -> Integers | None:
     return fold
 
 
-def _unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
+def unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
     """Return the score of each bag by a machine that learned from the other folds, or 0.
 
-    They are scores at the optimum: a fold has no threshold of its own.
+    They are scores for the positive class, at the optimum: a fold has no threshold of its own.
     """
     fold = folds(task)
     scores = np.zeros(len(task.bags))
@@ -170,4 +191,4 @@ def _unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
             setattr(machine, name, value)
         shift = learned.get("intercept_shift_", 0.0)
         scores[left_out] = (machine._bag_scores(task.bags[left_out]) - shift)[:, 0]
-    return scores
+    return task.target.side * scores

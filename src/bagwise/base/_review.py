@@ -15,7 +15,7 @@ def review(classifier: "BagClassifier", task: Task) -> None:
     """Move the threshold of a model that predicts one class for all training bags, or warn.
 
     It moves only with two classes; see `move_threshold`. Of classifiers that do not count mistakes
-    it moves sooner: where the most frequent label is right for more training bags, by weight.
+    it moves sooner: where the most frequent label is right more often; see `move_if_mistaken`.
 
     Parameters
     ----------
