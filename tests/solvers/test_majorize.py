@@ -154,3 +154,39 @@ def test_loose_rounds_neither_end_nor_stall_the_loop():
     assert result.status is Status.CONVERGED
     assert result.history[1] == result.history[0]
     np.testing.assert_allclose(result.objective, expected.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize("max_iter", [1, 4])
+def test_the_last_round_is_exact_if_rounds_run_out(max_iter):
+    class Asked(SquareRoots):
+        def minimize(self, weight, x, tol):
+            asked.append(tol)
+            return super().minimize(weight, x, tol)
+
+    asked = []
+    result = majorize_minimize(
+        Asked(), np.array(40.0), looseness=1e-2, tol=1e-12, max_iter=max_iter
+    )
+    assert result.status is Status.MAX_ITER
+    assert [tol == 0.1 * 1e-12 for tol in asked] == [False] * (max_iter - 1) + [True]
+
+
+def test_an_exact_round_that_gains_nothing_takes_the_place_of_a_loose_one():
+    class Point(float):
+        accuracy = 1.0
+
+    class Flat:
+        def value(self, x):
+            return 1.0
+
+        def majorize(self, x):
+            return None
+
+        def minimize(self, surrogate, x, tol):
+            point = Point(x)
+            point.accuracy = tol
+            return point
+
+    result = majorize_minimize(Flat(), Point(1.0), looseness=1e-2, tol=1e-6)
+    assert result.status is Status.CONVERGED
+    assert result.x.accuracy == 0.1 * 1e-6

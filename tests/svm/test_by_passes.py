@@ -1,8 +1,11 @@
 """Machines on instances that are read in passes: one model from memory, a store or a selection."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from bagwise import Bags
 from bagwise.bags import _matrix
@@ -92,6 +95,24 @@ def test_rounds_lower_the_objective_and_end(name, C):
         loss += np.maximum(1.0 - labels * scores, 0.0)[inside == 1].sum()
     found = 0.5 * (model.coef_**2).sum() + C * loss
     assert model.result_.objective == pytest.approx(found, rel=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 50])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_last_round_of_labels_is_solved_to_the_full_accuracy(C, max_iter, monkeypatch):
+    bags, y = make()
+    results, solve = [], _pass_trainer.solve_svm_by_passes
+
+    def solve_and_keep(*args, **options):
+        results.append(solve(*args, **options))
+        return results[-1]
+
+    monkeypatch.setattr(_pass_trainer, "solve_svm_by_passes", solve_and_keep)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = miSVM(C, kernel="linear", max_iter=max_iter).fit(bags, y)
+    last = [result for result in results if np.array_equal(result.x, model.coef_[0])][-1]
+    assert last.gap <= 1e-3 * last.objective
 
 
 @pytest.mark.parametrize("sparse", [False, True])

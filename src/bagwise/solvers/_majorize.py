@@ -77,7 +77,8 @@ def majorize_minimize(
         If it is more than that, the accuracy to which the first surrogate is minimised. Later ones
         are minimised to half of the last relative decrease, if that is less. After a loose round
         that lowers the objective by no more than its accuracy comes one that is ten times as exact,
-        or to a tenth of the change if that is less. Only an exact round can end the loop.
+        or to a tenth of the change if that is less. Only an exact round can end the loop, and the
+        last of ``max_iter`` is one.
     on_step : callable, optional
         Called with a `Step` after each round; a true answer ends the loop.
 
@@ -93,24 +94,26 @@ def majorize_minimize(
     x, value = x0, float(problem.value(x0))
     history = [value]
     status, change, n_iter, exact = Status.MAX_ITER, float("nan"), 0, 0.1 * tol
-    accuracy = max(looseness, exact)
+    accuracy = exact if max_iter == 1 else max(looseness, exact)
     for n_iter in range(1, max_iter + 1):
         checkpoint()
         candidate = problem.minimize(problem.majorize(x), x, accuracy)
         new = float(problem.value(candidate))
         decrease, slack = value - new, tol * abs(value)
         change = decrease / (abs(value) or 1.0)
-        if decrease > 0.0:  # never trade a better point for a worse one
+        is_exact = accuracy == exact
+        is_surer = is_exact and looseness > exact and decrease == 0.0
+        if decrease > 0.0 or is_surer:  # never trade a better point for a worse one
             x, value = candidate, new
         history.append(value)
-        if accuracy == exact:
+        if is_exact:
             if not decrease >= -slack:  # NaN too
                 status = Status.STALLED
             elif decrease <= slack:
                 status = Status.CONVERGED
         follows = change > accuracy  # there is progress that a loose round does not hide
         aim = 0.5 * change if follows else 0.1 * min(accuracy, abs(change))
-        accuracy = max(min(looseness, aim), exact)
+        accuracy = exact if n_iter + 1 == max_iter else max(min(looseness, aim), exact)
         report("round", n_iter, objective=value)
         stop = on_step is not None and on_step(Step(n_iter, value, decrease))
         if stop or status is not Status.MAX_ITER:

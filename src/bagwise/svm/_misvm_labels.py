@@ -1,5 +1,6 @@
 """mi-SVM: labels of instances in positive bags are found along the way (Andrews et al. 2002)."""
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,6 +64,9 @@ class miSVM(MaxRuleMachine):
     A kernel flexible enough to fit the first labels never changes them: the end of the first start
     then is `SIL`. The objective alone does not tell a good end: it counts every instance, and is
     often lowest where nearly all of them are called negative. Hence errors on bags come first.
+
+    Where instances are read in passes, only the last round solves its convex problem to the full
+    accuracy. Earlier ones end when steps gain little; they never raise the objective either.
 
     References
     ----------
@@ -177,6 +181,7 @@ class _LabelProblem(Alternation):
         sizes = np.diff(offsets)
         self.inherited = np.repeat(sign, sizes)
         self.cost = np.repeat(cost, sizes)
+        self.index = np.arange(len(self.cost))
 
     def loss(self, scores: Floats) -> float:
         return float(np.maximum(1.0 - self._labels(scores) * scores, 0.0) @ self.cost)
@@ -194,6 +199,10 @@ class _LabelProblem(Alternation):
     def random_start(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(self._labels(rng.uniform(-1.0, 1.0, len(self.inherited))))
 
+    def name(self, surrogate: HingeProblem) -> Hashable:
+        """Return what no other labels are called: rows and costs are always the same."""
+        return np.packbits(surrogate.sign > 0.0).tobytes()
+
     def _labels(self, scores: Floats) -> Floats:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
         labels = np.where((self.inherited > 0) & (scores >= -TIE), 1.0, -1.0)
@@ -201,4 +210,4 @@ class _LabelProblem(Alternation):
         return labels
 
     def _rows(self, labels: Floats) -> HingeProblem:
-        return HingeProblem(np.arange(len(labels)), labels, self.cost)
+        return HingeProblem(self.index, labels, self.cost)

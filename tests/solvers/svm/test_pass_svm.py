@@ -1,5 +1,6 @@
 """Linear machines by passes, beside a conic programme, on many costs and awkward rows."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -197,3 +198,24 @@ def test_a_gap_that_stays_is_given_up(monkeypatch):
     result = solve_svm_by_passes(rows_of(X), sign, 1.0)
     assert result.status is Status.STALLED
     assert result.n_iter < 50
+
+
+@pytest.mark.parametrize("C", COSTS)
+def test_a_search_that_ends_for_want_of_progress_gains_most_of_what_there_is(C, way):
+    X, sign = make("plain")
+    rows = rows_of(X)
+    cold = solve_svm_by_passes(rows, sign, C, tol=1e-6)
+    changed = np.where(np.arange(len(X)) % 25, sign, -sign)
+    alpha = np.where(changed == sign, cold.answers, 0.0)
+    start = replace(cold, answers=alpha)
+    best = solve_svm_by_passes(rows, changed, C, tol=1e-6).objective
+    first = objective(X, changed, C, cold.x, cold.intercept)
+    found = solve_svm_by_passes(rows, changed, C, start=start, tol=1e-6, progress=0.1)
+    assert found.lower_bound <= best * (1 + 1e-9)
+    assert best * (1 - 1e-6) <= found.objective <= best + 0.5 * (first - best)
+    assert found.objective == pytest.approx(objective(X, changed, C, found.x, found.intercept))
+    np.testing.assert_allclose(found.decision, X @ found.x + found.intercept, atol=1e-9)
+    assert ((found.answers >= 0.0) & (found.answers <= C)).all()
+    final = solve_svm_by_passes(rows, changed, C, start=found)
+    assert final.converged
+    assert final.objective <= min(found.objective, best * (1 + 1e-3))

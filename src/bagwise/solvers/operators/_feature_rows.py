@@ -12,7 +12,7 @@ from bagwise._threads import checkpoint, short_slices, slice_length
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
 _DENSE_PRODUCTS = 100  # of two numbers, in the time of one that a sparse product finds
-_ROUGH = 1e5  # largest sum of squares whose rounding in single precision is small beside 1
+_ROUGH = 1e6  # largest sum of squares whose rounding in single precision is small beside 1
 _NOTHING = np.empty(0, np.int64)  # where a sparse matrix has its indices
 
 
@@ -177,14 +177,14 @@ class FeatureRows(RowOperator):
         """
         if self.is_sparse or self.matrix.dtype != np.float32:
             return self.curvature(weight)
-        out, squares = np.zeros((self.d + 1, self.d + 1)), np.zeros(self.d + 1)
+        out = np.zeros((self.d + 1, self.d + 1))
         for rows in self._blocks(2e-11):
             checkpoint()
-            dense = self._scaled(rows, weight[rows], np.float32)
-            squares += np.einsum("ij,ij->j", dense, dense)
-            if not squares.max() < _ROUGH:
+            with np.errstate(over="ignore", invalid="ignore"):
+                dense = self._scaled(rows, weight[rows], np.float32)
+                out += dense.T @ dense
+            if not out.diagonal().max() < _ROUGH:
                 return self.curvature(weight)
-            out += dense.T @ dense
         return out
 
     def _blocks(self, seconds: float) -> Iterator[slice]:

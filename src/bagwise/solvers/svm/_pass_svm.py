@@ -50,11 +50,15 @@ class PassSVMResult(Result):
         The decision function on all rows, those of cost 0 too.
     dual : ndarray of float
         Multipliers whose dual value is ``lower_bound``.
+    answers : ndarray of float
+        Multipliers for a similar problem to start from: those of the last point, if the search
+        ended for want of progress, else ``dual``.
     """
 
     intercept: float
     decision: Floats
     dual: Floats
+    answers: Floats
 
 
 def solve_svm_by_passes(
@@ -66,6 +70,7 @@ def solve_svm_by_passes(
     start: PassSVMResult | None = None,
     tol: float = 1e-3,
     max_iter: int = 500,
+    progress: float = 0.0,
 ) -> PassSVMResult:
     r"""Train a linear support vector machine by passes over its rows.
 
@@ -97,11 +102,15 @@ def solve_svm_by_passes(
         Margins that the rows ought to have.
     start : PassSVMResult, optional
         The solution of a similar problem on the same rows. The result is no worse a point of this
-        problem than it is.
+        problem than it is; its ``answers`` are where multipliers start.
     tol : float
         Relative gap :math:`(P - D) / P` at which the search ends.
     max_iter : int
         Most passes.
+    progress : float
+        With a start, and where features are not too many for Newton steps, the search also ends
+        after a step that lowers the objective by less than this share of what has been gained since
+        the start. No lower bound may be known then.
 
     Returns
     -------
@@ -128,23 +137,26 @@ def solve_svm_by_passes(
     signs, costs, targets = checked_terms(_NAME, sign, cost, target, rows.n)
     start = _checked_start(rows, start)
     live, near = np.flatnonzero(costs), None
+    may_be_idle = start is not None and rows.d <= MOST_FEATURES
     search = _Search(
         rows if len(live) == rows.n else rows.part(live),
-        signs[live], costs[live], targets[live], tol, max_iter,
+        signs[live], costs[live], targets[live], tol, max_iter, progress if may_be_idle else 0.0,
     )  # fmt: skip
     if start is not None:
         z = start.decision[live] - start.intercept
-        near = (start.x, start.intercept, z), start.dual[live]
-    dual = np.zeros(rows.n)
+        near = (start.x, start.intercept, z), start.answers[live]
+    dual, answers = np.zeros(rows.n), np.zeros(rows.n)
     with single_blas_thread():
         search.run(near)
         decision = _decision(rows, search, live, start)
     dual[live] = search.dual
+    answers[live] = search.answers if search.idle else search.dual
     return PassSVMResult(
         x=search.w,
         intercept=search.b,
         decision=decision,
         dual=dual,
+        answers=answers,
         objective=search.primal,
         lower_bound=search.lower,
         residual=search.gap,
@@ -173,7 +185,9 @@ class _Search(Bounds):
             smooth.begin_evenly()
         else:
             self.offer_start(start)
-            if self.lower < _GOOD * self.primal and self.n_rare <= _RARE:
+            self.origin, self.answers = self.primal, start[1]
+            is_poor = self.lower < _GOOD * self.primal and not self.progress
+            if is_poor and self.n_rare <= _RARE:
                 sets_left -= 1
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
@@ -181,7 +195,7 @@ class _Search(Bounds):
                 smooth.begin_at(start[1])
         while not self.ended:
             checkpoint()
-            may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
+            may_be_few = not self.progress and sets_left and smooth.n_support <= MOST_SUPPORT
             if may_be_few and self.count_bound(smooth.model) <= MOST_BOUND:
                 sets_left -= 1
                 SetSearch(self).run()
@@ -213,25 +227,30 @@ class _Search(Bounds):
         """Tell whether a pool can hold all that may matter, and is small beside all rows."""
         size = self.pool_size
         n_used = max(n_support, int(np.count_nonzero(self.dual)))
-        return self.lower > 0.0 and _ROOM * n_used <= size and 2 * size <= self.rows.n
+        is_known = self.lower > 0.0 or self.progress > 0.0
+        return is_known and _ROOM * n_used <= size and 2 * size <= self.rows.n
 
     def solve_pools(self) -> None:
         """Solve the problem of the rows nearest to fall short, and see what it leaves short."""
         best: Point = self.w, self.b, self.z
-        w, b, z, alpha = *best, self.dual
+        w, b, z, alpha = *best, self.answers if self.progress else self.dual
         for _ in range(_POOL_ROUNDS):
             near = largest(self.shortfall(z, b), self.pool_size)
             pool = np.union1d(near, np.flatnonzero(alpha))
             rows, sign = self.rows.take(pool), self.sign[pool]
             inner = _Search(
-                rows, sign, self.cost[pool], self.target[pool], 0.75 * self.tol, self.max_iter
-            )
+                rows, sign, self.cost[pool], self.target[pool], 0.75 * self.tol, self.max_iter,
+                self.progress,
+            )  # fmt: skip
             inner.run(((w, b, z[pool]), alpha[pool]), pools_left=0)
-            alpha = np.zeros(self.rows.n)
-            alpha[pool] = inner.dual
-            self.offer_dual(alpha, rows.combine(sign * inner.dual))
+            alpha, before = np.zeros(self.rows.n), self.primal
+            alpha[pool] = inner.answers if inner.idle else inner.dual
+            self.answers = alpha
+            if not inner.idle:
+                self.offer_dual(alpha, rows.combine(sign * inner.dual))
             w, b, z = inner.w, inner.b, self.dot(inner.w)
             self.offer_point(w, b, z)
+            self.idle = inner.idle and before - self.primal >= 0.5 * (inner.origin - inner.primal)
             if self.ended:
                 return
             best = self.between(best, (w, b, z))
@@ -245,6 +264,8 @@ class _Search(Bounds):
     def offer_start(self, start: Start) -> None:
         """Offer a point and multipliers, as far as they suit this problem."""
         self.offer_point(*start[0])
+        if self.progress:
+            return
         alpha = balanced(np.clip(start[1], 0.0, self.cost), self.sign)
         if np.count_nonzero(alpha) <= MOST_SUPPORT or not self.ended:
             self.offer_dual(alpha, self.sum_of(alpha))
@@ -264,7 +285,7 @@ def _checked_start(rows: PassRows, start: PassSVMResult | None) -> PassSVMResult
         start,
         x=checked_array(_NAME, "start.x", start.x, (rows.d,)),
         decision=checked_array(_NAME, "start.decision", start.decision, (rows.n,)),
-        dual=checked_array(_NAME, "start.dual", start.dual, (rows.n,)),
+        answers=checked_array(_NAME, "start.answers", start.answers, (rows.n,)),
     )
 
 

@@ -20,6 +20,7 @@ _UNEVEN = 0.4  # share of all costs in balanced multipliers, below which one sig
 _GOOD = 0.1  # share of the objective that these should reach
 _KNOWN = 0.5  # share of the objective that the lower bound reaches at a point known to be good
 _SHARPEN = 3.0  # factor between the slopes of successive smoothings
+_SHARP = 12.0  # slope, in units of the costs, at which a few steps lower the objective most
 
 
 class Smoothing:
@@ -38,6 +39,7 @@ class Smoothing:
             w=bounds.w, b=bounds.b, z=bounds.z, share=_SHARE, n_conjugate=_CONJUGATE,
         )  # fmt: skip
         self.sharpness = 1.0
+        self.before, self.length = bounds.primal, 0.0  # of the last Newton step
         self.v: Floats | None = None  # the sum of rows that the answers make, once it is known
         self.center_v: Floats | None = None  # the same of the centre
 
@@ -61,7 +63,7 @@ class Smoothing:
         bounds, model = self.bounds, self.model
         model.w, model.b, model.z = bounds.w, bounds.b, bounds.z
         model.base, self.center_v = np.minimum(dual, bounds.cost), None
-        self.sharpness = max(self.sharpness, 4.0)
+        self.sharpness = max(self.sharpness, _SHARP if bounds.progress else 4.0)
         self.n_support = int(np.count_nonzero(bounds.shortfall(model.z, model.b) > 0.0))
         self._bend()
 
@@ -78,6 +80,8 @@ class Smoothing:
         self.n_support = int(np.count_nonzero(alpha))
         bounds.offer_point(model.w, model.b, model.z)
         bounds.offer_dual(alpha, self.v)
+        bounds.answers = alpha
+        bounds.note_step(self.before, self.length)
         if bounds.ended:
             return
         gradient = model.w - self.v
@@ -85,7 +89,7 @@ class Smoothing:
         smoothing = float(bounds.cost @ np.maximum(short, 0.0)) - float(alpha @ short)
         if 0.5 * float(gradient @ gradient) <= smoothing:
             model.base, self.center_v = alpha, self.v
-            self.sharpness *= _SHARPEN
+            self.sharpness *= 1.0 if bounds.progress else _SHARPEN
             self._bend()
             self._go_back()
             return
@@ -137,13 +141,15 @@ class Smoothing:
         rows = bounds.rows.take(some)
         model.gradient, model.gradient_b = gradient, 0.0
         dw, db = model.direction_on(rows, weight, rough=True)
-        inside = (alpha[some] > 0.0) & (alpha[some] < model.cap[some])
-        self._offer_corrected(alpha, some, rows, np.where(inside, weight, 0.0), dw, db)
-        if bounds.ended:
-            return
+        if not bounds.progress:
+            inside = (alpha[some] > 0.0) & (alpha[some] < model.cap[some])
+            self._offer_corrected(alpha, some, rows, np.where(inside, weight, 0.0), dw, db)
+            if bounds.ended:
+                return
         dz = bounds.dot(dw)
         step = model.search(dw, db, dz)
         model.adapt_blur(step)
+        self.before, self.length = bounds.primal, step
         model.w, model.b, model.z = model.w + step * dw, model.b + step * db, model.z + step * dz
         self.v = None
 

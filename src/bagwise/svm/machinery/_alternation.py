@@ -123,9 +123,7 @@ class Alternation(ABC):
     def _solve(self, rows: HingeProblem, start: Solution | None, tol: float) -> Solution:
         """Train on rows, loosely if ``tol`` permits."""
         loose = self.trainer.loosened(tol)
-        if loose is None:
-            return self.trainer.solve(rows, start)
-        return replace(loose.solve(rows, start), looseness=tol)
+        return (self.trainer if loose is None else loose).solve(rows, start)
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""

@@ -17,6 +17,8 @@ MANY_VALUES = 2**22
 
 _PASSES = 1000  # that one problem may take
 _LOOSEST = 1e-2  # relative gap beyond which no problem counts as solved
+_PROGRESS = 0.1  # of all that a loose problem has gained: a step that gains less is the last
+_CHANGED = 1 / 3  # share of the rows that may have other signs in a similar problem
 _PER_TOL = 1e3  # relative gap for each unit of ``tol``
 
 
@@ -47,6 +49,8 @@ class PassTrainer:
         Problems are solved to a relative duality gap of a thousand times this, 0.01 at most.
     max_iter : int
         Most passes for one problem, if less than a thousand.
+    looseness : float
+        The relative gap that will do, if it is more than that.
     """
 
     bags: Bags
@@ -56,6 +60,7 @@ class PassTrainer:
     max_memory: int | str | None = None
     tol: float = 1e-6
     max_iter: int = _PASSES
+    looseness: float = 0.0
 
     keeps_bounds: ClassVar = False
 
@@ -93,7 +98,8 @@ class PassTrainer:
         sign[rows.index], cost[rows.index], target[rows.index] = rows.sign, rows.cost, rows.target
         result = solve_svm_by_passes(
             self.rows, sign, cost, target=target, start=_started(rows, start, sign),
-            tol=min(_PER_TOL * self.tol, _LOOSEST), max_iter=min(self.max_iter, _PASSES),
+            tol=max(self.gap, self.looseness), max_iter=min(self.max_iter, _PASSES),
+            progress=_PROGRESS if self.looseness and _is_near(rows, start) else 0.0,
         )  # fmt: skip
         return PassSolution(
             rows=rows,
@@ -103,11 +109,24 @@ class PassTrainer:
             squared_norm=float(result.x @ result.x),
             certificate=result.certificate,
             weights=result.x,
+            looseness=self.looseness if result.residual > self.gap else 0.0,
             result=result,
         )
 
-    def loosened(self, tol: float) -> None:
-        """See `Trainer`."""
+    @property
+    def gap(self) -> float:
+        """The relative gap at which problems are solved."""
+        return min(_PER_TOL * self.tol, _LOOSEST)
+
+    def loosened(self, tol: float) -> "PassTrainer | None":
+        """See `Trainer`: where means stand for bags, other rows soon do, and few steps are saved.
+
+        A problem that differs in few signs from the one it starts from also ends when steps gain
+        little: the next signs may be better already.
+        """
+        if self.means is not None or tol <= self.gap:
+            return None
+        return replace(self, looseness=tol)
 
     def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
@@ -124,9 +143,18 @@ def _started(rows: HingeProblem, start: Solution | None, sign: Floats) -> PassSV
     """
     if not isinstance(start, PassSolution):
         return None
-    before, dual = start.rows, np.zeros(len(sign))
+    before, alpha = start.rows, np.zeros(len(sign))
+    answers = start.result.answers[before.index]
     if len(before.index) == len(rows.index):
-        dual[rows.index] = np.where(before.sign == rows.sign, np.abs(start.beta), 0.0)
+        alpha[rows.index] = np.where(before.sign == rows.sign, answers, 0.0)
     else:
-        dual[before.index] = np.where(before.sign == sign[before.index], np.abs(start.beta), 0.0)
-    return replace(start.result, dual=dual)
+        alpha[before.index] = np.where(before.sign == sign[before.index], answers, 0.0)
+    return replace(start.result, answers=alpha)
+
+
+def _is_near(rows: HingeProblem, start: Solution | None) -> bool:
+    """Tell whether rows are those of a solution, most of them with the same signs."""
+    if start is None or not np.array_equal(rows.index, start.rows.index):
+        return False
+    n_changed = int(np.count_nonzero(rows.sign != start.rows.sign))
+    return n_changed <= _CHANGED * len(rows.sign)

@@ -89,6 +89,8 @@ class KernelTrainer:
     cache_bytes : float
         How much of a Gram matrix that is not in memory may be kept. If all of it may, what one
         problem needs is there for those that start from its solution, in each thread.
+    looseness : float
+        What solutions are marked with.
     """
 
     rows: RowOperator
@@ -99,6 +101,7 @@ class KernelTrainer:
     polish: bool = True
     gap: float = 0.0
     cache_bytes: float = 0.0
+    looseness: float = 0.0
     _kept: "_Kept" = field(default_factory=lambda: _Kept(), repr=False)
 
     @property
@@ -110,7 +113,7 @@ class KernelTrainer:
         """See `Trainer`: on few points, Newton steps make a rough answer exact at once."""
         if tol <= self.tol or self.rows.n <= _FEW_POINTS:
             return None
-        return replace(self, tol=tol, polish=False, gap=tol)
+        return replace(self, tol=tol, polish=False, gap=tol, looseness=tol)
 
     @property
     def points(self) -> RowOperator:
@@ -140,6 +143,7 @@ class KernelTrainer:
             scores=result.decision[: self.n_instances],
             squared_norm=max(0.0, float(beta @ (result.decision - result.intercept))),
             certificate=result.certificate,
+            looseness=self.looseness,
         )
 
     def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
