@@ -24,7 +24,7 @@ from bagwise.bags import Bags
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.testing._compare import ROUNDING, assert_close, assert_finite, assert_identical
 from bagwise.testing._data import make_toy_bags
-from bagwise.testing._models import bag_scores, fitted, fresh, takes, with_positive
+from bagwise.testing._models import bag_scores, fitted, fresh, learned, takes, with_positive
 
 
 def _containers(bags: list[Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def check_calibration(estimator: Any) -> None:
 def check_output_setting(estimator: Any) -> None:
     """Bags come back as bags, also where scikit-learn is told to return data frames."""
     listed, y = make_toy_bags()
-    expected = fitted(estimator, listed, y).transform(listed)
+    expected = learned(estimator, listed, y).transform(listed)
     if not isinstance(expected, Bags):
         return
     with config_context(transform_output="pandas"):
@@ -153,7 +153,7 @@ def check_docstring(estimator: Any) -> None:
     explained = _names_explained(attributes)
     problems += [
         f"the attribute {name!r}"
-        for name in vars(fitted(estimator, bags, y))
+        for name in vars(learned(estimator, bags, y))
         if name.endswith("_") and name not in explained
     ]
     if hasattr(estimator, "predict") and ".. math::" not in document:

@@ -9,7 +9,7 @@ import numpy as np
 from bagwise.testing._compare import assert_close, assert_finite
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import remarks_are_no_matter
-from bagwise.testing._models import bag_scores, fitted, questions
+from bagwise.testing._models import bag_scores, fitted, learned, questions
 
 
 def _check_all_finite(estimator: Any, bags: Any, y: Any, what: str) -> Any:
@@ -86,5 +86,5 @@ def check_shifted_features(estimator: Any) -> None:
 def check_far_bags(estimator: Any) -> None:
     """Bags far from everything seen in fit get finite scores."""
     bags, y = make_toy_bags()
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     assert_finite(bag_scores(model, [bag + 1e8 for bag in bags]), "bags far away")

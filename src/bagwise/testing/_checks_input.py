@@ -21,7 +21,7 @@ from bagwise.testing._data import (
     make_toy_bags,
 )
 from bagwise.testing._expect import raises
-from bagwise.testing._models import bag_scores, bag_tags, fitted, questions
+from bagwise.testing._models import bag_scores, bag_tags, fitted, learned, questions
 
 #: Parameters that say how to compute and not what; an analogue keeps its own.
 _HOW = frozenset({"tol", "max_iter", "n_jobs", "random_state", "verbose"})
@@ -30,7 +30,7 @@ _HOW = frozenset({"tol", "max_iter", "n_jobs", "random_state", "verbose"})
 def check_sequences_agree(estimator: Any) -> None:
     """A list, a tuple and an array of matrices give the bits that `Bags` gives."""
     bags, y = make_toy_bags()
-    expected = bag_scores(fitted(estimator, Bags.from_list(bags), y), Bags.from_list(bags))
+    expected = bag_scores(learned(estimator, Bags.from_list(bags), y), Bags.from_list(bags))
     for kind, X in {
         "a list": bags,
         "a tuple": tuple(bags),
@@ -78,7 +78,7 @@ def check_memory_map_agrees(estimator: Any) -> None:
     """Bags in a file give the bits that bags in memory give."""
     bags, y = make_toy_bags()
     in_memory = Bags.from_list(bags)
-    expected = bag_scores(fitted(estimator, in_memory, y), in_memory)
+    expected = bag_scores(learned(estimator, in_memory, y), in_memory)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         in_memory.write(Path(folder) / "toy.bags")
         on_disk = Bags.open(Path(folder) / "toy.bags")
@@ -92,7 +92,7 @@ def check_lazy_agrees(estimator: Any) -> None:
     bags, y = make_toy_bags()
     in_memory = Bags.from_list(bags)
     lazy = Bags.from_list([bag / 2 for bag in bags]).map_instances(_twice, lazy=True)
-    expected = bag_scores(fitted(estimator, in_memory, y), in_memory)
+    expected = bag_scores(learned(estimator, in_memory, y), in_memory)
     assert_identical(bag_scores(fitted(estimator, lazy, y), lazy[:]), expected, "lazy bags")
 
 
@@ -104,7 +104,7 @@ def check_selection_agrees(estimator: Any) -> None:
     """A view that picks bags from a larger container means these bags and no others."""
     bags, y = make_toy_bags()
     view = as_selection(bags)
-    expected = bag_scores(fitted(estimator, bags, y), bags)
+    expected = bag_scores(learned(estimator, bags, y), bags)
     scores = bag_scores(fitted(estimator, view, y), view)
     assert_close(scores, expected, "a shuffled selection of bags", tolerance=ROUNDING)
 
@@ -165,7 +165,7 @@ def check_float32(estimator: Any) -> None:
     """Features in single precision work, and give about the scores of double precision."""
     bags, y = make_toy_bags()
     single = [bag.astype(np.float32) for bag in bags]
-    expected = bag_scores(fitted(estimator, bags, y), bags)
+    expected = bag_scores(learned(estimator, bags, y), bags)
     model = fitted(estimator, single, y)
     assert_close(bag_scores(model, single), expected, "float32 in fit", tolerance=1e-3)
     assert_close(bag_scores(model, bags), expected, "float32 in fit only", tolerance=1e-3)
@@ -225,7 +225,7 @@ def _pandas() -> Any:
 def check_wrong_width_refused(estimator: Any) -> None:
     """Bags of another width than in fit are refused, and the message says both widths."""
     bags, y = make_toy_bags(n_features=3)
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     wide = [np.hstack([bag, bag[:, :2]]) for bag in bags]
     for kind, X in {
         "a list": wide,
@@ -245,7 +245,7 @@ def check_nonfinite_refused(estimator: Any) -> None:
     NaN is taken where scikit-learn's tag says so, as by transformers that fill it.
     """
     bags, y = make_toy_bags()
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     takes_nan = get_tags(estimator).input_tags.allow_nan
     for value in (np.inf, -np.inf) if takes_nan else (np.nan, np.inf, -np.inf):
         bad = copy.deepcopy(bags)
@@ -267,7 +267,7 @@ def check_nonfinite_refused(estimator: Any) -> None:
 def check_empty_bag_refused(estimator: Any) -> None:
     """A bag without instances is refused, and the message names it; so is having no bags."""
     bags, y = make_toy_bags()
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     bad = [*bags[:11], np.empty((0, 3)), *bags[12:]]
     with raises(ValueError, r"\bbag\(?s?\)? \[?11\b", what="fit of an empty bag"):
         fitted(estimator, bad, y)

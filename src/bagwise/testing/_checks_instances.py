@@ -16,8 +16,8 @@ from bagwise.testing._expect import convergence_is_no_matter, raises
 from bagwise.testing._models import (
     bag_scores,
     bag_tags,
-    fitted,
     is_bag_clusterer,
+    learned,
     takes_label_lists,
 )
 
@@ -35,12 +35,12 @@ def _fitted_on(estimator: Any, target: str) -> tuple[Any, list[NDArray[Any]], in
     if is_bag_clusterer(estimator):
         n_clusters = 2 if target == "two clusters" else 3
         with convergence_is_no_matter():  # of three clusters that overlap, one may stay empty
-            return fitted(estimator, bags, None, n_clusters=n_clusters), bags, n_clusters
+            return learned(estimator, bags, None, n_clusters=n_clusters), bags, n_clusters
     if target == "two classes":
-        return fitted(estimator, bags, np.minimum(y, 1)), bags, 1
+        return learned(estimator, bags, np.minimum(y, 1)), bags, 1
     if target == "three classes":
-        return fitted(estimator, bags, y), bags, 3
-    return fitted(estimator, bags, np.column_stack([y == 0, y > 0]).astype(int)), bags, 2
+        return learned(estimator, bags, y), bags, 3
+    return learned(estimator, bags, np.column_stack([y == 0, y > 0]).astype(int)), bags, 2
 
 
 def _columns(scores: NDArray[Any]) -> NDArray[Any]:
@@ -72,7 +72,7 @@ def check_instance_scores(estimator: Any) -> None:
 def check_instance_scores_refused(estimator: Any) -> None:
     """A method without instance scores says so."""
     bags, y = make_toy_bags()
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     for question in ("instance_decision_function", "instance_predict", "key_instances"):
         with raises(AttributeError, what=f"{question} of a method without instance scores"):
             getattr(model, question)(bags)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bagwise.testing._compare import assert_close
 from bagwise.testing._data import make_toy_bags
-from bagwise.testing._models import bag_scores, bag_tags, fitted, is_bag_clusterer
+from bagwise.testing._models import bag_scores, bag_tags, fitted, is_bag_clusterer, learned
 
 Change = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -44,7 +44,7 @@ def _check_same_answers(
     """Compare scores, or of a clusterer, whose scores may be distances, the clusters."""
     bags, y = make_toy_bags(24, kind="close")
     new, _ = make_toy_bags(kind="close", random_state=3)
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     other = fitted(estimator, [change(bag) for bag in bags], y, **(params or {}))
     changed = [change(bag) for bag in new]
     if is_bag_clusterer(estimator):

@@ -9,7 +9,7 @@ import numpy as np
 from bagwise.testing._compare import assert_close, assert_finite, assert_identical
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import raises
-from bagwise.testing._models import bag_scores, bag_tags, fitted, with_positive
+from bagwise.testing._models import bag_scores, bag_tags, fitted, learned, with_positive
 
 #: A negative and a positive label of every kind, in sorted order.
 _LABEL_PAIRS = {
@@ -38,7 +38,7 @@ def check_learns(estimator: Any) -> None:
 def check_label_types(estimator: Any) -> None:
     """Labels may be of any type: the scores are those of 0 and 1, the predictions are labels."""
     bags, y = make_toy_bags()
-    coded = fitted(estimator, bags, y)
+    coded = learned(estimator, bags, y)
     expected = bag_scores(coded, bags)
     codes = np.searchsorted(coded.classes_, coded.predict(bags))
     for kind, labels in _LABEL_PAIRS.items():

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from bagwise.testing._compare import ROUNDING, assert_close
 from bagwise.testing._data import make_toy_bags, shuffle_instances, turned
 from bagwise.testing._expect import remarks_are_no_matter
-from bagwise.testing._models import bag_scores, bag_tags, fitted
+from bagwise.testing._models import bag_scores, bag_tags, fitted, learned
 
 
 def check_bag_order(estimator: Any) -> None:
     """The fit does not depend on the order of the bags."""
     bags, y = make_toy_bags(24, kind="close")
     order = np.random.default_rng(1).permutation(len(bags))
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     other = fitted(estimator, [bags[i] for i in order], y[order])
     _assert_same_fit(model, other, "another order of bags")
 
@@ -25,7 +25,7 @@ def check_bag_order(estimator: Any) -> None:
 def check_instance_order(estimator: Any) -> None:
     """The fit does not depend on the order of the instances in a bag."""
     bags, y = make_toy_bags(24, kind="close")
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     other = fitted(estimator, shuffle_instances(bags)[0], y)
     _assert_same_fit(model, other, "another order of instances")
 
@@ -79,7 +79,7 @@ def check_scores_are_independent(estimator: Any) -> None:
     most.
     """
     bags, y = make_toy_bags()
-    model = fitted(estimator, bags, y)
+    model = learned(estimator, bags, y)
     together = bag_scores(model, bags)
     alone = np.concatenate([bag_scores(model, [bag]) for bag in bags])
     assert_close(alone, together, "bags scored one by one", tolerance=ROUNDING)

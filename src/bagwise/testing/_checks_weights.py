@@ -9,7 +9,7 @@ import numpy as np
 from bagwise.testing._compare import assert_close, assert_scores_differ
 from bagwise.testing._data import make_toy_bags
 from bagwise.testing._expect import raises
-from bagwise.testing._models import bag_scores, fitted, fresh, takes, with_positive
+from bagwise.testing._models import bag_scores, fitted, fresh, learned, takes, with_positive
 
 
 def check_weight_is_repetition(estimator: Any) -> None:
@@ -19,7 +19,7 @@ def check_weight_is_repetition(estimator: Any) -> None:
     repeated = [bag for bag, times in zip(bags, weight, strict=True) for _ in range(times)]
     scores = bag_scores(fitted(estimator, bags, y, sample_weight=weight), bags)
     expected = bag_scores(fitted(estimator, repeated, np.repeat(y, weight)), bags)
-    assert_scores_differ(scores, bag_scores(fitted(estimator, bags, y), bags), "weights")
+    assert_scores_differ(scores, bag_scores(learned(estimator, bags, y), bags), "weights")
     assert_close(scores, expected, "weights against repeated bags")
 
 
@@ -43,7 +43,7 @@ def check_uniform_weight(estimator: Any) -> None:
     bags, y = make_toy_bags(20, kind="close")
     weight = np.full(len(bags), 2.5)
     scores = bag_scores(fitted(estimator, bags, y, sample_weight=weight), bags)
-    same = bag_scores(fitted(estimator, bags, y), bags)
+    same = bag_scores(learned(estimator, bags, y), bags)
     try:
         assert_close(scores, same, "weight 2.5 for all bags against none")
     except AssertionError:

@@ -1,5 +1,7 @@
 """Fitting estimators and asking them for scores, whatever their kind."""
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -12,6 +14,7 @@ from sklearn.utils import get_tags
 from bagwise.bags import Bags
 from bagwise.base import BagTags, get_bag_tags
 from bagwise.exceptions import ConstantModelWarning
+from bagwise.testing._compare import difference
 
 #: Everything that an estimator can be asked after its fit.
 QUESTIONS = (
@@ -46,6 +49,31 @@ def fitted(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **param
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantModelWarning)
         return fresh(estimator, **params).fit(X, y, **weight)
+
+
+class _Learned:
+    """Models of the estimator that was checked last, by the data that they were fitted to."""
+
+    def __init__(self) -> None:
+        self._estimator: Any = None
+        self._params: Any = None
+        self._models: dict[bytes, Any] = {}
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **params: Any) -> Any:
+        """Return a model that a check only asks, a copy; it is fitted once for all checks.
+
+        A check that is about the fit itself calls `fitted`.
+        """
+        own = estimator.get_params(deep=False)
+        if estimator is not self._estimator or difference(own, self._params) is not None:
+            self._estimator, self._params, self._models = estimator, copy.deepcopy(own), {}
+        key = pickle.dumps((X, y, params))
+        if key not in self._models:
+            self._models[key] = fitted(estimator, X, y, **params)
+        return copy.deepcopy(self._models[key])
+
+
+learned = _Learned()
 
 
 def with_positive(estimator: Any, label: Any) -> dict[str, Any]:
