@@ -120,7 +120,8 @@ def test_report_is_small_and_says_how_to_repeat_it(done):
     assert [file.name for file in folder.iterdir()] == ["r.html"]
 
 
-def test_text_result(tmp_path, capsys):
+def test_text_result(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_demo, "METHODS", ("SIL", "MISVM"))
     path = tmp_path / "r.html"
     assert main(["demo", "--output", str(path), "--quiet"]) == 0
     out, err = capsys.readouterr()
@@ -173,6 +174,8 @@ def test_interrupt_leaves_nothing(tmp_path, moment):
     place = {"fitting": "bagwise.cli._demo._fit", "writing": "bagwise.inspection._report.report"}
     code = (
         "import sys, time, importlib\n"
+        "from bagwise.cli import _demo\n"
+        "_demo.METHODS = ('SIL',)\n"
         f"module, name = {place[moment]!r}.rsplit('.', 1)\n"
         "module = importlib.import_module(module)\n"
         "def wait(*arguments, **options):\n"

@@ -54,8 +54,9 @@ def toy_musk(tmp_path, monkeypatch):
     monkeypatch.setenv("BAGWISE_DATA", str(folder))
 
 
-def test_every_example_runs(toy_musk, tmp_path, capsys):
+def test_every_example_runs(toy_musk, tmp_path, capsys, monkeypatch):
     """Those of ``demo``, ``doctor`` and ``datasets``; `test_first_contact` runs the others."""
+    monkeypatch.setattr("bagwise.cli._demo.METHODS", ("SIL", "MISVM"))  # `test_demo` has them all
     for command in WITHOUT_FILES:
         for example in examples_of(command, capsys):
             assert example[: len(command.split())] == command.split()

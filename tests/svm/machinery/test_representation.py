@@ -1,5 +1,7 @@
 """What kernels make of instances: fits anew, kernels that are no kernels, maps without features."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -34,14 +36,13 @@ FORMS = [
 def test_nothing_of_an_earlier_fit_with_another_kernel_stays(cls):
     bags, y = make_toy_bags(16, kind="close")
     default = {**cls().get_params(), "random_state": 0}
-    for first in FORMS:
-        for second in FORMS:
-            fresh = cls(**{**default, **second}).fit(bags, y)
-            again = cls(**{**default, **first}).fit(bags, y)
-            again.set_params(**{**default, **second}).fit(bags, y)
-            assert vars(again).keys() == vars(fresh).keys()
+    fresh = [cls(**{**default, **form}).fit(bags, y) for form in FORMS]
+    for first in fresh:
+        for form, expected in zip(FORMS, fresh, strict=True):
+            again = copy.deepcopy(first).set_params(**{**default, **form}).fit(bags, y)
+            assert vars(again).keys() == vars(expected).keys()
             np.testing.assert_array_equal(
-                again.decision_function(bags), fresh.decision_function(bags)
+                again.decision_function(bags), expected.decision_function(bags)
             )
 
 
