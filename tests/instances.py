@@ -43,7 +43,7 @@ DEFAULTS = [
     InstanceTransformer(StandardScaler()),
 ]
 
-#: Less effort than by default, for the checks of bags, which fit hundreds of times.
+#: Less effort than by default, for the checks, which fit hundreds of times.
 _LESS_EFFORT = {
     "BagKISVM": {"n_restarts": 3},
     "BagKMeans": {"n_init": 3},
@@ -58,7 +58,7 @@ _LESS_EFFORT = {
     "ReducedSetSVM": {"n_vectors": 4, "n_starts": 2},
 }
 
-#: The same estimators as the checks of bags see them.
+#: The same estimators as the checks see them.
 LIGHT_DEFAULTS = [
     clone(estimator).set_params(**_LESS_EFFORT.get(type(estimator).__name__, {}))
     for estimator in DEFAULTS

@@ -25,7 +25,7 @@ from instances import (
 # They have labels such as 1 and 2, which do not say which class is positive, and noise to learn.
 @pytest.mark.filterwarnings("ignore::bagwise.exceptions.PositiveClassWarning")
 @pytest.mark.filterwarnings("ignore::bagwise.exceptions.ConstantModelWarning")
-@parametrize_with_checks(DEFAULTS, expected_failed_checks=expected_sklearn_failures)
+@parametrize_with_checks(LIGHT_DEFAULTS, expected_failed_checks=expected_sklearn_failures)
 def test_sklearn_checks(estimator, check):
     # The data are noise, in which a cluster may stay empty, or have no scale or position.
     with remarks_are_no_matter() if is_clusterer(estimator) else nullcontext():

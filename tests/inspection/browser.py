@@ -151,7 +151,7 @@ class Browser:
         ]
         return [url for url in urls if not url.startswith("data:")]
 
-    def _read(self, patience=30.0):
+    def _read(self, patience=150.0):
         deadline = time.monotonic() + patience
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._in], [], [], max(0.0, deadline - time.monotonic()))
