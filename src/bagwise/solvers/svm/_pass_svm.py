@@ -51,8 +51,8 @@ class PassSVMResult(Result):
     dual : ndarray of float
         Multipliers whose dual value is ``lower_bound``.
     answers : ndarray of float
-        Multipliers for a similar problem to start from: those of the last point, if the search
-        ended for want of progress, else ``dual``.
+        Multipliers for a similar problem to start from: ``dual``, or those of the last point where
+        the search has ended for want of progress and these tell little.
     """
 
     intercept: float
@@ -150,7 +150,8 @@ def solve_svm_by_passes(
         search.run(near)
         decision = _decision(rows, search, live, start)
     dual[live] = search.dual
-    answers[live] = search.answers if search.idle else search.dual
+    is_known = not search.idle or search.lower >= _NEAR * search.primal
+    answers[live] = search.dual if is_known else search.answers
     return PassSVMResult(
         x=search.w,
         intercept=search.b,

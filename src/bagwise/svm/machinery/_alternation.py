@@ -43,6 +43,7 @@ class Alternation(ABC):
 
     def __init__(self, trainer: Trainer, sides: Sides, weight: Floats) -> None:
         self.trainer, self.sides, self.weight = trainer, sides, weight
+        self._last: Solution | None = None  # that of the last round
 
     @abstractmethod
     def loss(self, scores: Floats) -> float:
@@ -111,9 +112,12 @@ class Alternation(ABC):
 
     def minimize(self, surrogate: HingeProblem, x: Solution, tol: float) -> Solution:
         """Train on rows; the same rows again have the same solution."""
-        if surrogate.same_as(x.rows) and x.looseness <= tol:
-            return x
-        return self._solve(surrogate, x, tol)
+        near = x
+        if self._last is not None and surrogate.same_as(self._last.rows):
+            near = self._last  # it was no better, but is nearer
+        if not surrogate.same_as(near.rows) or near.looseness > tol:
+            near = self._last = self._solve(surrogate, near, tol)
+        return near
 
     @cached_property
     def looseness(self) -> float:

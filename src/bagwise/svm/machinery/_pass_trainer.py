@@ -50,7 +50,7 @@ class PassTrainer:
     max_iter : int
         Most passes for one problem, if less than a thousand.
     looseness : float
-        The relative gap that will do, if it is more than that.
+        The relative gap that will do for a problem that is like the one it starts from, if any.
     """
 
     bags: Bags
@@ -96,10 +96,13 @@ class PassTrainer:
         n = self.rows.n
         sign, cost, target = np.ones(n), np.zeros(n), np.zeros(n)
         sign[rows.index], cost[rows.index], target[rows.index] = rows.sign, rows.cost, rows.target
+        gap, is_near = self.gap, _is_near(rows, start)
+        if start is None or is_near:
+            gap = max(gap, self.looseness)
         result = solve_svm_by_passes(
             self.rows, sign, cost, target=target, start=_started(rows, start, sign),
-            tol=max(self.gap, self.looseness), max_iter=min(self.max_iter, _PASSES),
-            progress=_PROGRESS if self.looseness and _is_near(rows, start) else 0.0,
+            tol=gap, max_iter=min(self.max_iter, _PASSES),
+            progress=_PROGRESS if self.looseness and is_near else 0.0,
         )  # fmt: skip
         return PassSolution(
             rows=rows,
@@ -121,8 +124,9 @@ class PassTrainer:
     def loosened(self, tol: float) -> "PassTrainer | None":
         """See `Trainer`: where means stand for bags, other rows soon do, and few steps are saved.
 
-        A problem that differs in few signs from the one it starts from also ends when steps gain
-        little: the next signs may be better already.
+        Only problems without a start are solved loosely, and those that differ in few signs from
+        the one they start from. These also end when steps gain little: the next signs may be better
+        already.
         """
         if self.means is not None or tol <= self.gap:
             return None
