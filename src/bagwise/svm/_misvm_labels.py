@@ -182,6 +182,7 @@ class _LabelProblem(Alternation):
         self.inherited = np.repeat(sign, sizes)
         self.cost = np.repeat(cost, sizes)
         self.index = np.arange(len(self.cost))
+        self._known: tuple[Floats, Floats] | None = None  # the last scores, and their labels
 
     def loss(self, scores: Floats) -> float:
         return float(np.maximum(1.0 - self._labels(scores) * scores, 0.0) @ self.cost)
@@ -205,9 +206,11 @@ class _LabelProblem(Alternation):
 
     def _labels(self, scores: Floats) -> Floats:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
-        labels = np.where((self.inherited > 0) & (scores >= -TIE), 1.0, -1.0)
-        labels[self.best_instances(scores)] = 1.0
-        return labels
+        if self._known is None or self._known[0] is not scores:
+            labels = np.where((self.inherited > 0) & (scores >= -TIE), 1.0, -1.0)
+            labels[self.best_instances(scores)] = 1.0
+            self._known = scores, labels
+        return self._known[1]
 
     def _rows(self, labels: Floats) -> HingeProblem:
         return HingeProblem(self.index, labels, self.cost)

@@ -138,9 +138,11 @@ def solve_svm_by_passes(
     start = _checked_start(rows, start)
     live, near = np.flatnonzero(costs), None
     may_be_idle = start is not None and rows.d <= MOST_FEATURES
+    if len(live) < rows.n:
+        signs, costs, targets = signs[live], costs[live], targets[live]
     search = _Search(
         rows if len(live) == rows.n else rows.part(live),
-        signs[live], costs[live], targets[live], tol, max_iter, progress if may_be_idle else 0.0,
+        signs, costs, targets, tol, max_iter, progress if may_be_idle else 0.0,
     )  # fmt: skip
     if start is not None:
         z = start.decision[live] - start.intercept
@@ -181,19 +183,25 @@ class _Search(Bounds):
             self.offer_point(self.w, b, self.z)
         if self.ended:
             return
+        if start is not None:
+            self.offer_start(start)
+            self.origin, self.answers = self.primal, start[1]
+            if self.progress and pools_left and self.suits_pool(self.n_short):
+                pools_left -= 1
+                self.solve_pools()
+                if self.ended:
+                    return
         smooth, sets_left, is_wide = Smoothing(self), _SETS, self.rows.d > MOST_FEATURES
         if start is None:
             smooth.begin_evenly()
         else:
-            self.offer_start(start)
-            self.origin, self.answers = self.primal, start[1]
             is_poor = self.lower < _GOOD * self.primal and not self.progress
             if is_poor and self.n_rare <= _RARE:
                 sets_left -= 1
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
             else:
-                smooth.begin_at(start[1])
+                smooth.begin_at(self.answers)
         while not self.ended:
             checkpoint()
             may_be_few = not self.progress and sets_left and smooth.n_support <= MOST_SUPPORT
@@ -212,6 +220,11 @@ class _Search(Bounds):
                     smooth.begin_at(self.dual)
             else:
                 smooth.step()
+
+    @property
+    def n_short(self) -> int:
+        """Number of rows that fall short at the best point."""
+        return int(np.count_nonzero(self.shortfall(self.z, self.b) > 0.0))
 
     @property
     def n_rare(self) -> int:
