@@ -1,5 +1,6 @@
 """Linear machines by passes, beside a conic programme, on many costs and awkward rows."""
 
+import weakref
 from dataclasses import replace
 from functools import cache
 
@@ -126,6 +127,18 @@ def test_a_start_is_never_lost():
     assert first.objective <= objective(X, changed, 1.0, cold.x, cold.intercept) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("C", [0.1, 100.0])
+@pytest.mark.parametrize("progress", [0.0, 0.1])
+def test_the_decision_has_the_intercept_that_is_found(C, progress, way):
+    X, sign = make("plain")
+    rows = rows_of(X)
+    cold = solve_svm_by_passes(rows, sign, C, tol=1e-6)
+    start = replace(cold, intercept=cold.intercept + 0.3, decision=cold.decision + 0.3)
+    found = solve_svm_by_passes(rows, sign, C, start=start, progress=progress)
+    np.testing.assert_allclose(found.decision, X @ found.x + found.intercept, atol=1e-9)
+    assert found.objective == pytest.approx(objective(X, sign, C, found.x, found.intercept))
+
+
 def test_rows_of_one_sign_need_no_weights():
     X, _ = make("plain")
     result = solve_svm_by_passes(rows_of(X), np.ones(len(X)), 1.0, target=2.0)
@@ -189,6 +202,52 @@ def test_rows_of_very_many_features_are_swept(monkeypatch):
         assert exact.objective == pytest.approx(result.objective, rel=1e-4)
         assert result.lower_bound <= exact.objective * (1 + 1e-9)
     assert swept
+
+
+def bounds_of(X, sign, C):
+    ones = np.ones(len(sign))
+    return _pass_svm_bounds.Bounds(rows_of(X), sign, C * ones, ones, 1e-6, 500)
+
+
+def test_sweeps_leave_the_multipliers_that_were_offered_as_they_are():
+    X, sign = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    bounds = bounds_of(X, sign, 1.0 / 64.0)
+    search = _pass_svm_coordinates.CoordinateSearch(bounds)
+    search.sweep_by_passes(np.arange(4))
+    np.testing.assert_array_equal(search.alpha, bounds.cost)  # so small that all are short
+    search.offer()
+    search.alpha[:] = 0.0
+    np.testing.assert_array_equal(bounds.dual, bounds.cost)
+
+
+def test_sweeps_copy_no_more_rows_than_they_may(monkeypatch):
+    monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 400)
+    X, sign = make("plain")
+    bounds, taken, take = bounds_of(X, sign, 1.0), [], PassRows.take
+
+    def take_and_note(rows, index):
+        assert not any(copy() for copy in taken)  # one at a time
+        assert len(index) <= bounds.most_rows
+        out = take(rows, index)
+        taken.append(weakref.ref(out))
+        return out
+
+    bounds.dual = np.full(len(sign), 0.1)
+    monkeypatch.setattr(PassRows, "take", take_and_note)
+    _pass_svm_coordinates.CoordinateSearch(bounds).run()
+    assert len(taken) > 10
+
+
+def test_sweeps_do_not_depend_on_the_unit_of_targets(monkeypatch):
+    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm, "MOST_FEATURES", 1)
+    X, sign = make("plain")
+    found, scaled = (
+        solve_svm_by_passes(rows_of(X), sign, unit, target=unit) for unit in (1.0, 2.0**10)
+    )
+    assert scaled.n_iter == found.n_iter
+    np.testing.assert_array_equal(scaled.x, 2.0**10 * found.x)
+    assert scaled.objective == 2.0**20 * found.objective
 
 
 def test_a_gap_that_stays_is_given_up(monkeypatch):

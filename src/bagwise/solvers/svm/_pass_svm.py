@@ -110,7 +110,7 @@ def solve_svm_by_passes(
     progress : float
         With a start, and where features are not too many for Newton steps, the search also ends
         after a step that lowers the objective by less than this share of what has been gained since
-        the start. No lower bound may be known then.
+        the start. The lower bound may be 0 then.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def solve_svm_by_passes(
         ``objective`` is the best primal value met, ``lower_bound`` the best dual value,
         ``residual`` their relative gap, ``n_iter`` the number of passes; ``history`` and
         ``gap_history`` hold the best value and the gap after each step. ``STALLED`` means that the
-        gap has stopped shrinking.
+        gap has stopped shrinking, or that a step has gained less than ``progress`` asks for.
 
     Notes
     -----
@@ -308,7 +308,7 @@ def _decision(
 ) -> Floats:
     """Return the decision function on all rows; those of cost 0 are read now, if they must be."""
     if start is not None and search.w is start.x:
-        return start.decision
+        return start.decision + (search.b - start.intercept)
     out = np.empty(rows.n)
     out[live] = search.z
     is_other = np.ones(rows.n, bool)

@@ -10,7 +10,7 @@ from bagwise.solvers.operators._pass_rows import PassRows
 _POOL = 16  # rows, for each that a pool holds
 _SMALLEST_POOL = 4000
 _POOL_VALUES = 2**23  # that a pool may have: it is copied
-_FEW = 2000  # rows that are summed without a pass
+_FEW = 2000  # rows that are summed without a pass, if they may be copied
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
 _LONG = 0.3  # length of a Newton step that tells how much there is to gain
 
@@ -88,7 +88,7 @@ class Bounds:
     def sum_of(self, alpha: Floats) -> Floats:
         """Return the sum of rows that multipliers make: of many rows it takes a pass."""
         support = np.flatnonzero(alpha)
-        if len(support) <= _FEW:
+        if len(support) <= min(_FEW, self.most_rows):
             return self.rows.take(support).combine((self.sign * alpha)[support])
         return self.combine(self.sign * alpha)
 
@@ -100,8 +100,7 @@ class Bounds:
     @property
     def pool_size(self) -> int:
         """How many rows a pool may hold: rows in memory that are nearest to fall short."""
-        most = self.most_rows
-        return min(max(self.rows.n // _POOL, _SMALLEST_POOL), most)
+        return min(max(self.rows.n // _POOL, _SMALLEST_POOL), self.most_rows)
 
     def offer_point(self, w: Floats, b: float, z: Floats) -> None:
         """Keep a point if it is the best so far."""

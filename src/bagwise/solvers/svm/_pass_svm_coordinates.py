@@ -1,7 +1,5 @@
 """Rows of very many features: coordinate steps in the dual, which need no curvature."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from bagwise._arrays import Integers
@@ -10,7 +8,8 @@ from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._pass_svm_bounds import Bounds
 
-PASSES = 5  # that a search needs at least
+_OFFER = 2  # most passes that tell how good a point and its multipliers are
+PASSES = 3 + _OFFER  # that a search needs at least: norms, weights to begin with, a sweep
 
 _SEED = 2008  # of the order in which rows are visited
 _SWEEPS = 50  # most sweeps over unsettled rows, between two over all rows
@@ -44,7 +43,7 @@ class CoordinateSearch:
     def run(self) -> None:
         """Search until the gap is closed or shrinks too slowly."""
         bounds, n_slow = self.bounds, 0
-        while not bounds.ended and n_slow < _SLOW and bounds.passes_left >= PASSES:
+        while not bounds.ended and n_slow < _SLOW and bounds.passes_left > _OFFER:
             before = bounds.gap
             self.solve_for(self.sweep_by_passes(np.arange(bounds.rows.n)))
             self.offer()
@@ -53,14 +52,14 @@ class CoordinateSearch:
     def solve_for(self, left: Integers) -> None:
         """Sweep over some rows, of which fewer and fewer are left, until they are nearly solved."""
         bounds, goal, n_sweeps = self.bounds, _REDUCED * self.violation, 0
-        n_passes = min(_MORE, bounds.passes_left - PASSES)
+        n_passes = min(_MORE, bounds.passes_left - _OFFER)
         while len(left) > bounds.most_rows and n_sweeps < n_passes and self.violation > goal:
             left, n_sweeps = self.sweep_by_passes(left), n_sweeps + 1
         if len(left) > bounds.most_rows:
             return
         rows = bounds.rows.take(left)
         while len(left) and n_sweeps < _SWEEPS and self.violation > goal:
-            kept, n_sweeps = self.sweep([(rows, left)]), n_sweeps + 1
+            kept, n_sweeps = self.sweep([left], rows), n_sweeps + 1
             rows, left = rows.take(np.searchsorted(left, kept)), kept
 
     def sweep_by_passes(self, index: Integers) -> Integers:
@@ -77,12 +76,13 @@ class CoordinateSearch:
             n_blocks = -(-len(index) // most)
             shuffled = np.array_split(self.rng.permutation(len(runs)), n_blocks)
             blocks = [np.concatenate([runs[i] for i in np.sort(some)]) for some in shuffled]
-        return self.sweep((self.bounds.rows.take(block), block) for block in blocks)
+        return self.sweep(blocks)
 
-    def sweep(self, blocks: Iterable[tuple[FeatureRows, Integers]]) -> Integers:
-        """Sweep over blocks of rows, of which the numbers are given too."""
+    def sweep(self, blocks: list[Integers], rows: FeatureRows | None = None) -> Integers:
+        """Sweep over blocks of rows; those of the only block may be in memory already."""
+        take = self.bounds.rows.take
         self.state[2:] = -np.inf, np.inf
-        found = [self.sweep_block(*block) for block in blocks]
+        found = [self.sweep_block(take(i) if rows is None else rows, i) for i in blocks]
         imbalance, highest, lowest = self.state[1:].tolist()
         self.state[0] += self.bias * imbalance
         self.violation = max(highest, 0.0) - min(lowest, 0.0) + abs(self.bias * imbalance)
@@ -111,6 +111,7 @@ class CoordinateSearch:
         bounds = self.bounds
         w, z, b = self.w.copy(), bounds.dot(self.w), float(self.state[0])
         bounds.offer_point(w, b, z)
-        bounds.offer_point(*bounds.between((w, b - 1.0, z), (w, b + 1.0, z)))
-        alpha = balanced(self.alpha, bounds.sign)
+        reach = float(np.abs(bounds.target).max())
+        bounds.offer_point(*bounds.between((w, b - reach, z), (w, b + reach, z)))
+        alpha = balanced(self.alpha.copy(), bounds.sign)  # the next sweep changes its own
         bounds.offer_dual(alpha, bounds.sum_of(alpha))
