@@ -85,8 +85,8 @@ class Inexact:
     def __init__(self, inner, share):
         self.inner, self.share = inner, share
 
-    def solve(self, gram, like):
-        solution = self.inner.solve(gram, like)
+    def solve(self, gram, like, tol):
+        solution = self.inner.solve(gram, like, tol)
         error = self.share * abs(solution.objective)
         return replace(solution, lower_bound=solution.objective - error)
 

@@ -80,7 +80,8 @@ from bagwise.solvers.svm._grouped_rows import solve_grouped_svm
 from bagwise.solvers.svm._linear_odm import LinearODMResult, solve_linear_odm
 from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
 from bagwise.solvers.svm._multipliers import rescale_alpha
-from bagwise.solvers.svm._nu_svm import NuSVMInner, NuSVMResult, solve_nu_svm
+from bagwise.solvers.svm._nu_svm import NuSVMResult, solve_nu_svm
+from bagwise.solvers.svm._nu_svm_inner import NuSVMInner
 from bagwise.solvers.svm._odm import ODMInner, ODMResult, solve_odm
 from bagwise.solvers.svm._one_norm_svm import OneNormSVMResult, solve_one_norm_svm
 from bagwise.solvers.svm._pass_svm import PassSVMResult, solve_svm_by_passes

@@ -10,12 +10,14 @@ import pytest
 import bagwise.solvers.assignments._assignment_search as assignment_search
 import bagwise.solvers.assignments._assignments as assignments
 import bagwise.solvers.svm._block_gram as block_gram
+import bagwise.solvers.svm._nu_svm_inner as nu_svm_inner
 from bagwise._threads import ordered_map
 from bagwise.solvers import ODMInner, Status, solve_qp
 from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values, enumerate_forms
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem
 from bagwise.solvers.assignments._assignments import Column, Master, generate_assignments
-from bagwise.solvers.svm._nu_svm import NuSVMInner, solve_nu_svm
+from bagwise.solvers.svm._nu_svm import solve_nu_svm
+from bagwise.solvers.svm._nu_svm_inner import NuSVMInner
 
 
 def _rbf(A, B, gamma=0.3):
@@ -99,7 +101,7 @@ class Ridge:
     y: np.ndarray
     ridge: float
 
-    def solve(self, gram, like):
+    def solve(self, gram, like, tol):
         return RidgeSolution(self.y, self.ridge, gram.dense() + self.ridge * np.eye(len(gram)))
 
 
@@ -135,7 +137,7 @@ class Band:
     theta: float
     nu: float
 
-    def solve(self, gram, like):
+    def solve(self, gram, like, tol):
         low, high = 1.0 - self.theta, 1.0 + self.theta
         Q = gram.dense() * self.sign * self.sign[:, None]
         u = np.zeros(len(Q)) if like is None else self.sign * like.b
@@ -507,8 +509,8 @@ def test_weights_of_columns_that_are_alike_need_few_inner_problems():
 
 def test_a_loose_inner_solver_is_told():
     class Loose(Ridge):
-        def solve(self, gram, like):
-            solution = super().solve(gram, like)
+        def solve(self, gram, like, tol):
+            solution = super().solve(gram, like, tol)
             solution.error = 1.0
             return solution
 
@@ -526,3 +528,39 @@ def test_bad_budgets(options):
     problem = _toy()
     with pytest.raises(ValueError, match="must be at least"):
         _run(problem, NuSVMInner(_signs(problem), 0.1), **options)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_inner_problems_that_are_solved_loosely_end_at_the_optimum(seed, monkeypatch):
+    monkeypatch.setattr(nu_svm_inner, "_MANY", 2)
+    problem = _toy(seed=seed)
+    result = _run(problem, NuSVMInner(_signs(problem), 0.5), tol=1e-6)
+    assert result.converged
+    assert result.objective == pytest.approx(_simplex_saddle(problem, 0.5), rel=1e-5)
+    assert result.lower_bound <= result.objective
+
+
+def test_an_only_assignment_is_solved_for_as_well_as_asked(monkeypatch):
+    monkeypatch.setattr(nu_svm_inner, "_MANY", 2)
+    whole = _toy()
+    problem = AssignmentProblem(
+        whole.instances[:3, :3], whole.cross[:3], whole.fixed, offsets=[0, 1, 2, 3]
+    )
+    result = _run(problem, NuSVMInner(_signs(problem), 0.5), tol=1e-8)
+    assert result.converged
+    exact = solve_nu_svm(_grams(problem)[0], _signs(problem), 0.5)
+    assert result.objective == pytest.approx(-exact.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("least", [0.03, 0.01, 0.003])
+def test_rounds_that_lower_the_value_too_little_are_the_last(least, monkeypatch):
+    monkeypatch.setattr(assignments, "_PATIENCE", 1)
+    monkeypatch.setattr(assignments, "_NEW_COLUMNS", 1)
+    problem = _toy(0, sizes=(6,) * 10)
+    inner = NuSVMInner(_signs(problem), 1e-3)
+    result = _run(problem, inner, tol=1e-9, least_decrease=least)
+    falls = -np.diff(result.history) / np.abs(result.history[1:])
+    assert result.status == Status.STALLED
+    assert result.gap_estimate > 1e-9 * abs(result.objective)
+    assert falls[-1] < least
+    assert (falls[:-1] >= least).all()

@@ -10,7 +10,8 @@ from bagwise._threads import ordered_map
 from bagwise.solvers import Status, solve_qp
 from bagwise.solvers.assignments._mixture_weights import minimize_on_simplex
 from bagwise.solvers.svm._block_gram import BlockGram
-from bagwise.solvers.svm._nu_svm import NuSVMInner, solve_nu_svm
+from bagwise.solvers.svm._nu_svm import solve_nu_svm
+from bagwise.solvers.svm._nu_svm_inner import NuSVMInner
 
 
 def _problem(n=60, *, cost=10.0, d=3, shift=0.5, seed=0):

@@ -377,7 +377,7 @@ def test_coordinate_steps_of_the_nu_form():
 
 def test_a_newton_step_of_the_nu_form_and_its_line_search():
     K, sign, ridge, blocks = nu_problem()
-    newton = _nu_svm._FiniteNewton(blocks, sign, ridge)
+    newton = _nu_svm.FiniteNewton(blocks, sign, ridge)
     newton.begin(np.ones(30))
     active = np.arange(0, 30, 2)
     goal, margin = newton.minimum(active)

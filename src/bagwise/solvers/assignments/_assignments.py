@@ -23,11 +23,17 @@ from bagwise.solvers.assignments._mixture_weights import minimize_on_simplex
 from bagwise.solvers.svm._block_gram import BlockGram
 
 _DROP = 1e-8  # weight below which a column goes
-_NEW_COLUMNS = 30
+_NEW_COLUMNS = 60
+_CLIMBED = 20  # columns of largest weight from which the search starts
 _LARGE_BAGS = 10  # instances a bag from which on the Gram matrices of a hundred columns are small
+_MOST_TIMES = 4  # as many starts where they cost little
 _CROSSED = 3  # starts that cross two columns, for each random one
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
 _MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
+_INNER_SHARE = 1e-2  # of the decrease foretold: how well the inner problem is solved to see it
+_FIRST_INNER = 1e-2  # for the first columns, which new ones replace
+_LOOSE_STEPS = 1  # of the weights in a round, as long as there are new columns
+_PATIENCE = 5  # rounds that together must lower the value by the least decrease
 _MASTER_STEPS = 50
 _TRIALS = 16  # of a step, with more and more damping
 _LEAST_DAMPING = 1e-3  # in units of the mean curvature
@@ -63,8 +69,8 @@ class InnerSolution(Protocol):
 class InnerSolver(Protocol):
     """What is maximised over the coefficients of the rows, for a given Gram matrix."""
 
-    def solve(self, gram: BlockGram, like: Any) -> InnerSolution:
-        """Maximise ``h(b) - b'Kb / 2``.
+    def solve(self, gram: BlockGram, like: Any, tol: float) -> InnerSolution:
+        """Maximise ``h(b) - b'Kb / 2`` up to ``tol`` of the value, or as well as it can be done.
 
         ``like`` is what this method gave for a similar Gram matrix with the same fixed rows, or
         None. A solver may start there, and keep in it what these rows need no second time.
@@ -116,6 +122,7 @@ def generate_assignments(
     tol: float = 1e-3,
     max_rounds: int = 100,
     n_restarts: int = 20,
+    least_decrease: float = 0.0,
     start: Literal["mean"] | ArrayLike = "mean",
 ) -> AssignmentResult:
     r"""Minimise over mixtures of assignments what is maximised over the coefficients of the rows.
@@ -141,7 +148,11 @@ def generate_assignments(
     max_rounds : int
         Most rounds of choosing weights and adding columns.
     n_restarts : int
-        Random starts of the search in every round; three times as many cross columns.
+        Random starts of the search in every round; three times as many cross columns. There are
+        more where they cost little.
+    least_decrease : float
+        In units of ``|F|``: if five rounds together lower the value by less, they are the last. 0:
+        there is no such rule.
     start : "mean" or array-like of shape (n_bags,) or (n_columns, n_bags)
         The first columns: all instances of a bag at equal weights, or assignments, whose
         entries are rows of ``problem.instances``. With ``n_chosen`` above 1 an assignment has as
@@ -152,16 +163,18 @@ def generate_assignments(
     AssignmentResult
         ``objective`` is :math:`F(v)`, ``history`` its value after each round, which falls,
         ``gap_history`` the estimates of the gap beside it, ``residual`` the last of them in units
-        of ``|F|``.
+        of ``|F|``. ``STALLED``: five rounds lowered the value by less than ``least_decrease``, or
+        there is nothing to add and the weights cannot be chosen any better.
 
     Notes
     -----
-    A round chooses the weights of the columns by damped Newton steps over the simplex, then looks
-    for assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the columns at
-    hand, from the instances of largest value and from random starts; and, three for each random
-    start, from assignments that choose in every bag as one of two columns does. It adds the thirty
-    best. Four times as many starts confirm the last gap. If there are at most 4096 assignments, all
-    of them are looked at.
+    A round chooses the weights of the columns by a damped Newton step over the simplex, then looks
+    for assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the twenty columns
+    of largest weight, from the instances of largest value and from random starts; and, three for
+    each random start, from assignments that choose in every bag as one of two columns does. Where
+    the inner problem costs much more than these starts, there are up to four times as many. The
+    sixty best are added. Four times as many starts confirm the last gap. If there are at most 4096
+    assignments, all of them are looked at.
     """
     started = perf_counter()
     for name, value, least in (("max_rounds", max_rounds, 1), ("n_restarts", n_restarts, 0)):
@@ -170,7 +183,7 @@ def generate_assignments(
     columns = _first_columns(problem, start)
     with single_blas_thread():
         master = Master(problem, inner, columns)
-        status, gaps, history = _rounds(master, rng, tol, max_rounds, n_restarts)
+        status, gaps, history = _rounds(master, rng, tol, max_rounds, n_restarts, least_decrease)
         return master.result(
             status,
             history,
@@ -182,15 +195,22 @@ def generate_assignments(
 
 
 def _rounds(
-    master: "Master", rng: np.random.Generator, tol: float, max_rounds: int, n_restarts: int
+    master: "Master",
+    rng: np.random.Generator,
+    tol: float,
+    max_rounds: int,
+    n_restarts: int,
+    least_decrease: float,
 ) -> tuple[Status, list[float], list[float]]:
     history: list[float] = []
     gaps: list[float] = []
     loose = inf  # the last relative gap: early rounds need no exact weights
+    n_starts = n_restarts * _times_as_many(master.problem)
     while True:
-        point = master.solve(max(_MASTER_SHARE * tol, min(0.1 * loose, 0.1)))
+        steps = _LOOSE_STEPS if loose else _MASTER_STEPS
+        point = master.solve(max(_MASTER_SHARE * tol, min(0.1 * loose, 0.1)), steps)
         size = max(abs(point.value), 1e-300)
-        found, gap = _best_columns(master, rng, n_restarts, tol * size)
+        found, gap = _best_columns(master, rng, n_starts, tol * size)
         history.append(point.value)
         gaps.append(gap)
         report("round", len(history), objective=point.value, gap=gap / size, goal=tol)
@@ -198,10 +218,18 @@ def _rounds(
             return Status.CONVERGED, gaps, history
         if len(history) >= max_rounds:
             return Status.MAX_ITER, gaps, history
-        n_new = master.replace(found)
-        if n_new == 0 and loose == 0.0:  # the weights cannot be chosen any better
+        fell = history[-1 - _PATIENCE] - point.value if len(history) > _PATIENCE else inf
+        slow = fell < least_decrease * size
+        n_new = 0 if slow else master.replace(found)
+        if slow or (n_new == 0 and loose == 0.0):  # the weights cannot be chosen any better
             return Status.STALLED, gaps, history
         loose = gap / size if n_new else 0.0
+
+
+def _times_as_many(problem: AssignmentProblem) -> int:
+    """Return how many times as many starts cost little beside the inner problem, which has N^2."""
+    climbs = 100 * problem.n_bags * len(problem.instances)
+    return int(min(max(problem.n_rows**2 // climbs, 1), _MOST_TIMES))
 
 
 def _best_columns(
@@ -218,7 +246,7 @@ def _best_columns(
         problem, point.b[: problem.n_bags], point.outer, point.constant, scale
     )
     order = np.argsort(-point.v, kind="stable")
-    starts = [master.columns[k].choice for k in order if point.v[k] > 0.0]
+    starts = [master.columns[k].choice for k in order if point.v[k] > 0.0][:_CLIMBED]
     starts.append(problem.largest(point.instance_values(master)))
     for start in starts:
         if start is not None:
@@ -383,14 +411,14 @@ class Master:
         self.problem, self.inner = problem, inner
         self.n_inner, self.damping = 0, 0.0
         self.take(columns)
-        self.point = self.evaluate(np.full(len(columns), 1.0 / len(columns)), None)
+        self.point = self.evaluate(np.full(len(columns), 1.0 / len(columns)), None, _FIRST_INNER)
 
     def take(self, columns: list[Column]) -> None:
         """Let these be the columns."""
         self.columns = columns
         self.weights = np.array([column.weights for column in columns])
 
-    def evaluate(self, v: Floats, like: InnerSolution | None) -> Point:
+    def evaluate(self, v: Floats, like: InnerSolution | None, tol: float = 0.0) -> Point:
         """Solve the inner problem for weights of the columns."""
         from bagwise.solvers.assignments._assignment_kernels import mix_rows
 
@@ -402,7 +430,7 @@ class Master:
                 column.add_block(problem, float(weight), bags)
         mix_rows(problem.cross, problem.offsets, v @ self.weights, cross)
         self.n_inner += 1
-        return Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like))
+        return Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like, tol))
 
     def crossed(self, rng: np.random.Generator, number: int) -> list[Integers]:
         """Draw assignments that choose in each bag as one of two columns does."""
@@ -417,14 +445,17 @@ class Master:
             out.append(np.where(heads[slots], parents[one], parents[two]))
         return out
 
-    def solve(self, tol: float) -> Point:
+    def solve(self, tol: float, max_steps: int = _MASTER_STEPS) -> Point:
         """Choose the weights until the gap over the columns is at most ``tol * |F|``."""
-        for _ in range(_MASTER_STEPS):
+        for _ in range(max_steps):
             point = self.point
             if point.spread <= 2.0 * tol * abs(point.value):
                 break
             if not self.step(point.solution.curvature(point.rows(self))):
                 break
+        enough = tol * abs(self.point.value)
+        if self.point.solution.error > enough > 0.0:  # a start that was solved for loosely
+            self.point = self.evaluate(self.point.v, self.point.solution, 0.1 * tol)
         return self.point
 
     def step(self, curvature: Floats) -> bool:
@@ -445,8 +476,9 @@ class Master:
             slope = -0.5 * float(begin.forms @ way)
             if slope >= 0.0:
                 return False
-            trial = self.evaluate(v, begin.solution)
             foretold = -slope - 0.5 * float(way @ curvature @ way)
+            tol = _INNER_SHARE * foretold / max(abs(begin.value), 1e-300)
+            trial = self.evaluate(v, begin.solution, tol)
             share = (begin.value - trial.value) / max(foretold, 1e-300)
             # Where rounding hides the fall, slopes still tell it (Hager & Zhang 2005).
             level = trial.value <= begin.value + 1e-13 * abs(begin.value)
@@ -465,6 +497,10 @@ class Master:
         point = self.point
         known = {column.key for column in self.columns}
         new = [column for column in found if column.key not in known]
+        if self.columns[0].choice is None and new:  # the first column of all: it was a start only
+            self.take(new)
+            self.point = self.evaluate(np.full(len(new), 1.0 / len(new)), None, _FIRST_INNER)
+            return len(new)
         keep = (point.v > _DROP) | (point.forms > point.mean_form)
         if not new and keep.all():
             return 0
@@ -475,7 +511,8 @@ class Master:
         if keep.all() or not point.v[~keep].any():
             self.point = Point(self, v, point.solution, like=point)
         else:
-            self.point = self.evaluate(v, point.solution)
+            size = max(abs(point.value), 1e-300)
+            self.point = self.evaluate(v, point.solution, point.solution.error / size)
         return len(new)
 
     def result(

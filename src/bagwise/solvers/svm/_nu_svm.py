@@ -19,6 +19,7 @@ from bagwise._threads import checkpoint, short_slices, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_gram, checked_signs
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.svm._block_gram import BlockGram, BorderedSystem, Systems, cholesky
+from bagwise.solvers.svm._landmark_system import LandmarkSystems
 
 _NAME = "solve_nu_svm"  # in errors
 _REFINE = 1e-11  # error of a margin from which on a system is solved a second time
@@ -53,7 +54,7 @@ class NuSVMResult(Result):
     _sign: Floats = field(repr=False)
     _active: Integers = field(repr=False)
     _gram: BlockGram = field(repr=False)
-    _systems: Systems = field(repr=False)
+    _systems: Systems | LandmarkSystems = field(repr=False)
 
     @property
     def b(self) -> Floats:
@@ -137,10 +138,13 @@ def solve_nu_svm(
     """
     check_limits(_NAME, tol, max_iter)
     blocks = BlockGram.of(checked_gram(_NAME, gram, check_finite=check_finite))
-    return _solve(_FiniteNewton(blocks, sign, ridge), x0, tol, max_iter)
+    return solved(FiniteNewton(blocks, sign, ridge), x0, tol, max_iter)
 
 
-def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int) -> NuSVMResult:
+def solved(
+    newton: "FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: int = _MOST_STEPS
+) -> NuSVMResult:
+    """Return what Newton steps from a start come to."""
     started = perf_counter()
     with single_blas_thread():
         newton.begin(x0)
@@ -148,32 +152,7 @@ def _solve(newton: "_FiniteNewton", x0: ArrayLike | None, tol: float, max_iter: 
     return newton.result(status, perf_counter() - started)
 
 
-@dataclass(frozen=True)
-class NuSVMInner:
-    """The inner problem of KI-SVM for `generate_assignments`: `solve_nu_svm`.
-
-    Parameters
-    ----------
-    sign : ndarray of shape (n,)
-        Signs of the rows: those of the bags to choose in, then the fixed ones.
-    ridge : ndarray of shape (n,) or float
-        One over the costs of the rows.
-    tol : float
-        Largest relative gap of a solution.
-    """
-
-    sign: ArrayLike
-    ridge: ArrayLike
-    tol: float = 1e-9
-
-    def solve(self, gram: BlockGram, like: Any) -> NuSVMResult:
-        """Solve for a Gram matrix of the rows, starting from the solution of a similar one."""
-        x0, systems = (like.x, like._systems) if isinstance(like, NuSVMResult) else (None,) * 2
-        newton = _FiniteNewton(gram, self.sign, self.ridge, systems)
-        return _solve(newton, x0, self.tol, _MOST_STEPS)
-
-
-class _FiniteNewton:
+class FiniteNewton:
     """The problem over the cone, ``min z'(Q + D)z / 2 - sum(z)``, and the current point.
 
     Newton steps lower its primal, ``z'Qz / 2 + sum((1 - Qz)_+^2 / D) / 2``, in which ``z`` stands
@@ -181,7 +160,7 @@ class _FiniteNewton:
     """
 
     def __init__(
-        self, gram: BlockGram, sign: ArrayLike, ridge: ArrayLike, systems: Systems | None = None
+        self, gram: BlockGram, sign: ArrayLike, ridge: ArrayLike, systems: Any = None
     ) -> None:
         self.gram, self.n = gram, len(gram)
         self.sign = checked_signs(_NAME, sign, self.n)
@@ -190,17 +169,29 @@ class _FiniteNewton:
             row = int(self.ridge.argmin())
             msg = f"{_NAME}: ridge must be positive. Got {self.ridge[row]} in row {row}."
             raise ValueError(msg)
-        if systems is None or not systems.fit(gram, self.ridge):
-            systems = Systems(gram.fixed, self.ridge)
-        self.systems = systems
+        self.systems = self.shared(systems)
         self.z = np.zeros(self.n)
         self.margin = np.zeros(self.n)  # Q z
         self.active = np.empty(0, np.int64)
         self.n_iter = 0
         self.history: list[float] = []
 
+    def shared(self, systems: Any) -> Any:
+        """Return the systems of a similar problem if they fit, else new ones."""
+        if isinstance(systems, Systems) and systems.fit(self.gram, self.ridge):
+            return systems
+        return Systems(self.gram.fixed, self.ridge)
+
     def begin(self, x0: ArrayLike | None) -> None:
         """Take the start, at its best length; with many rows, improve it by coordinate steps."""
+        self.start(x0)
+        if self.n > _SWEEP_ABOVE:
+            self.sweep(_SWEEPS if x0 is None else _WARM_SWEEPS)
+            self.inside = (self.z > 0.0) | (self.margin < 1.0)
+
+    def start(self, x0: ArrayLike | None) -> None:
+        """Take the start, at its best length."""
+        self.inside = np.ones(self.n, bool)
         if x0 is not None:
             start = checked_array(_NAME, "x0", x0, (self.n,))
             if (start < 0.0).any():
@@ -212,10 +203,6 @@ class _FiniteNewton:
                 margin = self.times(start)
                 length = start.sum() / (start @ margin + start @ (self.ridge * start))
                 self.z, self.margin = length * start, length * margin
-        self.inside = np.ones(self.n, bool)
-        if self.n > _SWEEP_ABOVE:
-            self.sweep(_SWEEPS if x0 is None else _WARM_SWEEPS)
-            self.inside = (self.z > 0.0) | (self.margin < 1.0)
 
     def sweep(self, number: int) -> None:
         from bagwise.solvers.svm._nu_svm_kernels import fixed_steps, head_steps
@@ -430,11 +417,16 @@ class _FiniteNewton:
             rows, a = rows[a > 0.0], a[a > 0.0]
         return rows, np.ones(len(rows))
 
+    def shortfall(self) -> float:
+        """Return another bound of how far the objective may be above the minimum."""
+        return np.inf
+
     def result(self, status: Status, solve_time: float) -> NuSVMResult:
         total = float(self.z.sum())
         a, margin = self.z / total, self.margin / total
         slope, rho = margin + self.ridge * a, 2.0 * self.value()
         gap = rho - float(slope.min())
+        gap = min(gap, self.shortfall())
         return NuSVMResult(
             x=a,
             decision=self.sign * margin,
