@@ -204,6 +204,22 @@ def test_rows_of_very_many_features_are_swept(monkeypatch):
     assert swept
 
 
+def test_multipliers_of_all_rows_do_not_make_a_pool_of_all_rows(monkeypatch):
+    monkeypatch.setattr(_pass_svm_bounds, "_SMALLEST_POOL", 200)
+    monkeypatch.setattr(_pass_svm_smoothing, "_SMALLEST_SAMPLE", 40)
+    X, _ = make("plain")
+    sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    rows, taken, take = rows_of(X), [], PassRows.take
+    found = solve_svm_by_passes(rows, sign, 100.0)
+    start = replace(found, answers=np.full(len(X), 0.01))
+    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm_bounds, "_FEW", 0)
+    monkeypatch.setattr(PassRows, "take", lambda r, i: (taken.append(len(i)), take(r, i))[1])
+    solve_svm_by_passes(rows, sign, 200.0, start=start, tol=1e-6, progress=0.1)
+    assert taken
+    assert max(taken) <= 400
+
+
 def bounds_of(X, sign, C):
     ones = np.ones(len(sign))
     return _pass_svm_bounds.Bounds(rows_of(X), sign, C * ones, ones, 1e-6, 500)
