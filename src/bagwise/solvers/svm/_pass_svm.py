@@ -242,19 +242,14 @@ class _Search(Bounds):
         size = self.pool_size
         n_used = max(n_support, int(np.count_nonzero(self.dual)))
         is_known = self.lower > 0.0 or self.progress > 0.0
-        n_first = int(np.count_nonzero(self.first_in_pools))
-        is_small = n_first <= size and 2 * size <= self.rows.n
-        return is_known and is_small and _ROOM * n_used <= size
-
-    @property
-    def first_in_pools(self) -> Floats:
-        """Multipliers that pools start from: all rows that have them are in the first one."""
-        return self.answers if self.progress else self.dual
+        if self.progress and np.count_nonzero(self.answers) > size:
+            return False  # rows that have them would all be in the first pool
+        return is_known and _ROOM * n_used <= size and 2 * size <= self.rows.n
 
     def solve_pools(self) -> None:
         """Solve the problem of the rows nearest to fall short, and see what it leaves short."""
         best: Point = self.w, self.b, self.z
-        w, b, z, alpha = *best, self.first_in_pools
+        w, b, z, alpha = *best, self.answers if self.progress else self.dual
         for _ in range(_POOL_ROUNDS):
             near = largest(self.shortfall(z, b), self.pool_size)
             pool = np.union1d(near, np.flatnonzero(alpha))
