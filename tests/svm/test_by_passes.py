@@ -47,7 +47,7 @@ def fitted(model):
 def test_one_model_wherever_the_bags_lie(name, shape, tmp_path, monkeypatch):
     if shape == "sparse and wide":
         monkeypatch.setattr(_pass_svm, "_SETS", 0)
-        monkeypatch.setattr(_pass_svm, "MOST_FEATURES", 1)
+        monkeypatch.setattr(_pass_svm, "_WIDE", 1)
         monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 2000)
     bags, y = make(sparse=shape != "dense", dtype=np.float32)
     model = METHODS[name](kernel="linear", C=0.1).fit(bags, y)

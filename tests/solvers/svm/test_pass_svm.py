@@ -64,7 +64,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(_pass_svm_bounds, "_SMALLEST_POOL", 200)
         monkeypatch.setattr(_pass_svm, "_ROOM", 0)
     elif request.param == "coordinates":
-        monkeypatch.setattr(_pass_svm, "MOST_FEATURES", 1)
+        monkeypatch.setattr(_pass_svm, "_WIDE", 1)
         monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 1000)
         monkeypatch.setattr(_pass_svm_coordinates, "_RUN", 10)
         monkeypatch.setattr(_pass_svm, "_ROOM", np.inf)
@@ -256,7 +256,7 @@ def test_sweeps_copy_no_more_rows_than_they_may(monkeypatch):
 
 def test_sweeps_do_not_depend_on_the_unit_of_targets(monkeypatch):
     monkeypatch.setattr(_pass_svm, "_SETS", 0)
-    monkeypatch.setattr(_pass_svm, "MOST_FEATURES", 1)
+    monkeypatch.setattr(_pass_svm, "_WIDE", 1)
     X, sign = make("plain")
     found, scaled = (
         solve_svm_by_passes(rows_of(X), sign, unit, target=unit) for unit in (1.0, 2.0**10)

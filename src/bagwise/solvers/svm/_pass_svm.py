@@ -29,10 +29,10 @@ from bagwise.solvers.svm._primal_newton import NewtonModel
 
 _NAME = "solve_svm_by_passes"
 _SETS = 3  # how often working sets are tried
-MOST_FEATURES = 3000  # with which Newton steps need no coordinate steps before them
+_WIDE = 3000  # features; with more of them coordinate steps come before Newton steps
 _POOLS = 3  # how often pools are tried
 _POOL_ROUNDS = 5  # most passes that one of these attempts takes
-_GOOD = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
+_TELLING = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
 _RARE = 1000  # rows of a sign, at most, with which working sets are tried if these do not
 _NEAR = 0.5  # share of the objective that multipliers reach about which Newton steps may begin
 _ROOM = 4  # rows that a pool has for each that matters
@@ -137,7 +137,7 @@ def solve_svm_by_passes(
     signs, costs, targets = checked_terms(_NAME, sign, cost, target, rows.n)
     start = _checked_start(rows, start)
     live, near = np.flatnonzero(costs), None
-    may_be_idle = start is not None and rows.d <= MOST_FEATURES
+    may_be_idle = start is not None and rows.d <= _WIDE
     if len(live) < rows.n:
         signs, costs, targets = signs[live], costs[live], targets[live]
     search = _Search(
@@ -191,11 +191,11 @@ class _Search(Bounds):
                 self.solve_pools()
                 if self.ended:
                     return
-        smooth, sets_left, is_wide = Smoothing(self), _SETS, self.rows.d > MOST_FEATURES
+        smooth, sets_left, is_wide = Smoothing(self), _SETS, self.rows.d > _WIDE
         if start is None:
             smooth.begin_evenly()
         else:
-            is_poor = self.lower < _GOOD * self.primal and not self.progress
+            is_poor = self.lower < _TELLING * self.primal and not self.progress
             if is_poor and self.n_rare <= _RARE:
                 sets_left -= 1
                 SetSearch(self).run()
