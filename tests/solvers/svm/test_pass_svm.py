@@ -230,9 +230,9 @@ def test_sweeps_leave_the_multipliers_that_were_offered_as_they_are():
     bounds = bounds_of(X, sign, 1.0 / 64.0)
     search = _pass_svm_coordinates.CoordinateSearch(bounds)
     search.sweep_by_passes(np.arange(4))
-    np.testing.assert_array_equal(search.alpha, bounds.cost)  # so small that all are short
+    np.testing.assert_array_equal(search.descent.alpha, bounds.cost)  # so small that all are short
     search.offer()
-    search.alpha[:] = 0.0
+    search.descent.alpha[:] = 0.0
     np.testing.assert_array_equal(bounds.dual, bounds.cost)
 
 

@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
-from bagwise._threads import checkpoint, short_slices, single_blas_thread
+from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
+from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
 from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite
 from bagwise.solvers.svm._svm_dual import solve_svm_dual
 
-_SEED = 2008  # of the order in which coordinates are visited and of samples of rows
+_SEED = 2008  # of samples of rows
 _SMALL = 4000  # up to so many rows, a cold start is not prepared on a sample
 _SAMPLE = 16  # a sample has one row in so many
 _MANY_FEATURES = 600  # from so many on (and as many rows) coordinate descent comes first
@@ -467,54 +468,28 @@ class _Search:
             reach *= 2.0
 
     def _descend(self, start: LinearPoint) -> LinearPoint:
-        """Sweep over the coordinates in random order; drop rows that look settled for a while.
-
-        A free intercept is taken for penalised about its last value, which moves after each
-        sweep: a multiplier of the constraint that both signs weigh the same.
-        """
-        from bagwise.solvers.svm import _linear_svm_kernels as kernels
-
-        problem, tol = self.problem, self.tol
-        matrix, cap, ridge = problem.matrix, problem.cap, problem.ridge
-        norms = self.square_norms
-        free = problem.rho == 0.0
-        bias = float(norms.mean()) if free else (0.0 if problem.rho is None else 1.0 / problem.rho)
-        curvature = norms + bias + ridge
-        alpha, w = start.alpha.copy(), start.w.copy()
-        bound = np.array([start.b, problem.sign @ alpha, 0.0, 0.0])
-        rng = np.random.default_rng(_SEED)
-        every = np.flatnonzero(problem.cost > 0)
-        active, above, below = every, np.inf, -np.inf
+        """Take coordinate steps; rows that look settled are left out for a while."""
+        problem, matrix = self.problem, self.problem.matrix
+        descent = CoordinateDescent(
+            problem.sign, problem.target, problem.cap, self.square_norms, alpha=start.alpha,
+            w=start.w, b=start.b, ridge=problem.ridge, rho=problem.rho,
+        )  # fmt: skip
+        every = active = np.flatnonzero(problem.cost > 0)
         # Against a Newton step, a sweep over sparse rows is cheap, but each takes from max_iter.
         mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, _PATIENCE)
         for count in range(1, _SWEEPS + 1):
-            order = rng.permutation(active)
-            kept, found = np.empty_like(order), 0
-            bound[2:] = -np.inf, np.inf
-            for piece in short_slices(len(order), 4 * matrix.row_seconds):
-                found += kernels.sweep(
-                    *matrix.parts, matrix.rows, order[piece],
-                    problem.sign, problem.target, cap, ridge, curvature, alpha, w, bias, bound,
-                    above, below, kept[found:],
-                )  # fmt: skip
+            is_whole = len(active) == len(every)
+            active = descent.sweep([(matrix.take(active), active)])
             self.n_iter += 1
-            if free:
-                bound[0] += bias * bound[1]
-            violation = max(bound[2], 0.0) - min(bound[3], 0.0)
-            size = violation + (abs(bias * bound[1]) if free else 0.0)
-            whole = len(active) == len(every)
-            active = kept[:found]
-            if size <= 0.5 * tol:
-                if whole:
+            if descent.violation <= 0.5 * self.tol:
+                if is_whole:
                     break
-                active, above, below = every, np.inf, -np.inf
-            else:
-                above = bound[2] if bound[2] > 0 else np.inf
-                below = bound[3] if bound[3] < 0 else -np.inf
+                active = every
+                descent.look_everywhere()
             if count - marked >= patience:
-                if size > 0.5 * mark:  # too slow: Newton steps will do better
+                if descent.violation > 0.5 * mark:  # too slow: Newton steps will do better
                     break
-                mark, marked = size, count
+                mark, marked = descent.violation, count
             if self.n_iter >= self.max_iter:
                 break
-        return self._polish(problem.point(problem.feasible(alpha)))
+        return self._polish(problem.point(problem.feasible(descent.alpha)))
