@@ -51,11 +51,11 @@ WAYS = {
         "_linear_svm._LARGEST_FREE": 0, "_linear_svm._PATIENCE": 10_000,
     },
     "sample": {"_linear_svm._SMALL": 16, "_linear_svm._SAMPLE": 3, "_linear_svm._LARGEST_GRAM": 0},
-    "smoothing": {"_pass_svm._SETS": 0, "_pass_svm_smoothing._SMALLEST_SAMPLE": 8},
+    "smoothing": {"_pass_svm_search._SETS": 0, "_pass_svm_smoothing._SMALLEST_SAMPLE": 8},
     "rounds": {
         "_pass_svm_sets._SET": 8, "_pass_svm_sets._MORE": 4, "_pass_svm_sets._FEWEST": 2,
         "_pass_svm_bounds._SMALLEST_POOL": 8, "_pass_svm_sets.MOST_SUPPORT": 24,
-        "_pass_svm.MOST_SUPPORT": 24,
+        "_pass_svm_search.MOST_SUPPORT": 24,
     },
     "conjugate": {"_primal_newton._LARGEST_SYSTEM": 2},
     "short": {

@@ -11,7 +11,7 @@ from bagwise import Bags
 from bagwise.bags import _matrix
 from bagwise.exceptions import BagFileError, InvalidBagsError
 from bagwise.solvers import PassRows
-from bagwise.solvers.svm import _pass_svm, _pass_svm_bounds
+from bagwise.solvers.svm import _pass_svm_bounds, _pass_svm_search
 from bagwise.svm import MISVM, PCSVM, SIL, miSVM
 from bagwise.svm.machinery import _kernel_machine, _pass_trainer, _projection
 
@@ -46,8 +46,8 @@ def fitted(model):
 @pytest.mark.parametrize("shape", ["dense", "sparse", "sparse and wide"])
 def test_one_model_wherever_the_bags_lie(name, shape, tmp_path, monkeypatch):
     if shape == "sparse and wide":
-        monkeypatch.setattr(_pass_svm, "_SETS", 0)
-        monkeypatch.setattr(_pass_svm, "_WIDE", 1)
+        monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
+        monkeypatch.setattr(_pass_svm_search, "_WIDE", 1)
         monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 2000)
     bags, y = make(sparse=shape != "dense", dtype=np.float32)
     model = METHODS[name](kernel="linear", C=0.1).fit(bags, y)

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from bagwise import Bags
 from bagwise.solvers import PassRows, Status, solve_qp, solve_svm_by_passes, solve_svm_dual
 from bagwise.solvers.svm import (
-    _pass_svm,
     _pass_svm_bounds,
     _pass_svm_coordinates,
+    _pass_svm_search,
     _pass_svm_sets,
     _pass_svm_smoothing,
 )
@@ -56,20 +56,20 @@ def way(request, monkeypatch):
         monkeypatch.setattr(_pass_svm_sets, "_FEWEST", 10)
         monkeypatch.setattr(_pass_svm_bounds, "_SMALLEST_POOL", 60)
         monkeypatch.setattr(_pass_svm_sets, "MOST_SUPPORT", 200)
-        monkeypatch.setattr(_pass_svm, "MOST_SUPPORT", 200)
+        monkeypatch.setattr(_pass_svm_search, "MOST_SUPPORT", 200)
         monkeypatch.setattr(_pass_svm_smoothing, "_SMALLEST_SAMPLE", 40)
     if request.param in ("smoothing", "pools", "coordinates"):
-        monkeypatch.setattr(_pass_svm, "_SETS", 0)
+        monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
     if request.param == "pools":
         monkeypatch.setattr(_pass_svm_bounds, "_SMALLEST_POOL", 200)
-        monkeypatch.setattr(_pass_svm, "_ROOM", 0)
+        monkeypatch.setattr(_pass_svm_search, "_ROOM", 0)
     elif request.param == "coordinates":
-        monkeypatch.setattr(_pass_svm, "_WIDE", 1)
+        monkeypatch.setattr(_pass_svm_search, "_WIDE", 1)
         monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 1000)
         monkeypatch.setattr(_pass_svm_coordinates, "_RUN", 10)
-        monkeypatch.setattr(_pass_svm, "_ROOM", np.inf)
+        monkeypatch.setattr(_pass_svm_search, "_ROOM", np.inf)
     elif request.param == "smoothing":
-        monkeypatch.setattr(_pass_svm, "_ROOM", np.inf)
+        monkeypatch.setattr(_pass_svm_search, "_ROOM", np.inf)
     return request.param
 
 
@@ -160,7 +160,7 @@ def test_rows_of_cost_0_take_no_part():
 
 
 def test_more_passes_than_allowed_are_not_taken(monkeypatch):
-    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
     X, sign = make("plain")
     result = solve_svm_by_passes(rows_of(X), sign, 1.0, tol=1e-9, max_iter=3)
     assert result.status is Status.MAX_ITER
@@ -190,7 +190,7 @@ def test_rows_of_very_many_features_are_swept(monkeypatch):
     X = sp.random_array((400, 4000), density=0.01, rng=rng, format="csr")
     sign = np.where(rng.random(400) < 0.3, 1.0, -1.0)
     swept = []
-    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
     plain = _pass_svm_coordinates.CoordinateSearch.run
     monkeypatch.setattr(
         _pass_svm_coordinates.CoordinateSearch, "run", lambda s: (swept.append(1), plain(s))
@@ -212,7 +212,7 @@ def test_multipliers_of_all_rows_do_not_make_a_pool_of_all_rows(monkeypatch):
     rows, taken, take = rows_of(X), [], PassRows.take
     found = solve_svm_by_passes(rows, sign, 100.0)
     start = replace(found, answers=np.full(len(X), 0.01))
-    monkeypatch.setattr(_pass_svm, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
     monkeypatch.setattr(_pass_svm_bounds, "_FEW", 0)
     monkeypatch.setattr(PassRows, "take", lambda r, i: (taken.append(len(i)), take(r, i))[1])
     solve_svm_by_passes(rows, sign, 200.0, start=start, tol=1e-6, progress=0.1)
@@ -255,8 +255,8 @@ def test_sweeps_copy_no_more_rows_than_they_may(monkeypatch):
 
 
 def test_sweeps_do_not_depend_on_the_unit_of_targets(monkeypatch):
-    monkeypatch.setattr(_pass_svm, "_SETS", 0)
-    monkeypatch.setattr(_pass_svm, "_WIDE", 1)
+    monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm_search, "_WIDE", 1)
     X, sign = make("plain")
     found, scaled = (
         solve_svm_by_passes(rows_of(X), sign, unit, target=unit) for unit in (1.0, 2.0**10)
@@ -268,7 +268,7 @@ def test_sweeps_do_not_depend_on_the_unit_of_targets(monkeypatch):
 
 def test_a_gap_that_stays_is_given_up(monkeypatch):
     monkeypatch.setattr(_pass_svm_bounds, "_PATIENCE", 5)
-    monkeypatch.setattr(_pass_svm._Search, "offer_dual", lambda *_: None)
+    monkeypatch.setattr(_pass_svm_search.Search, "offer_dual", lambda *_: None)
     X, sign = make("plain")
     result = solve_svm_by_passes(rows_of(X), sign, 1.0)
     assert result.status is Status.STALLED

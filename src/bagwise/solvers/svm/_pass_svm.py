@@ -16,26 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
-from bagwise._threads import checkpoint, single_blas_thread
+from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
-from bagwise.solvers._result import Result, Status
+from bagwise.solvers._result import Result
 from bagwise.solvers.operators._pass_rows import PassRows
-from bagwise.solvers.svm._multipliers import balanced
-from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
-from bagwise.solvers.svm._pass_svm_coordinates import PASSES, CoordinateSearch
-from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
-from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
-from bagwise.solvers.svm._primal_newton import NewtonModel
+from bagwise.solvers.svm._pass_svm_loose import LooseSearch
+from bagwise.solvers.svm._pass_svm_search import Search, are_wide
 
 _NAME = "solve_svm_by_passes"
-_SETS = 3  # how often working sets are tried
-_WIDE = 3000  # features; with more of them coordinate steps come before Newton steps
-_POOLS = 3  # how often pools are tried
-_POOL_ROUNDS = 5  # most passes that one of these attempts takes
-_TELLING = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
-_RARE = 1000  # rows of a sign, at most, with which working sets are tried if these do not
-_NEAR = 0.5  # share of the objective that multipliers reach about which Newton steps may begin
-_ROOM = 4  # rows that a pool has for each that matters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,13 +125,12 @@ def solve_svm_by_passes(
     signs, costs, targets = checked_terms(_NAME, sign, cost, target, rows.n)
     start = _checked_start(rows, start)
     live, near = np.flatnonzero(costs), None
-    may_be_idle = start is not None and rows.d <= _WIDE
+    some = rows
     if len(live) < rows.n:
-        signs, costs, targets = signs[live], costs[live], targets[live]
-    search = _Search(
-        rows if len(live) == rows.n else rows.part(live),
-        signs, costs, targets, tol, max_iter, progress if may_be_idle else 0.0,
-    )  # fmt: skip
+        some, signs, costs, targets = rows.part(live), signs[live], costs[live], targets[live]
+    terms = some, signs, costs, targets, tol, max_iter
+    is_loose = progress > 0.0 and start is not None and not are_wide(rows)
+    search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
     if start is not None:
         z = start.decision[live] - start.intercept
         near = (start.x, start.intercept, z), start.answers[live]
@@ -152,8 +139,7 @@ def solve_svm_by_passes(
         search.run(near)
         decision = _decision(rows, search, live, start)
     dual[live] = search.dual
-    is_known = not search.idle or search.lower >= _NEAR * search.primal
-    answers[live] = search.dual if is_known else search.answers
+    answers[live] = search.multipliers
     return PassSVMResult(
         x=search.w,
         intercept=search.b,
@@ -171,129 +157,6 @@ def solve_svm_by_passes(
     )
 
 
-Start = tuple[Point, Floats]  # a point, and multipliers
-
-
-class _Search(Bounds):
-    """The order of events."""
-
-    def run(self, start: Start | None, *, pools_left: int = _POOLS) -> None:
-        """Search, from a point and multipliers if they are given."""
-        for b in self.first_intercepts():
-            self.offer_point(self.w, b, self.z)
-        if self.ended:
-            return
-        if start is not None:
-            self.offer_start(start)
-            self.origin, self.answers = self.primal, start[1]
-            if self.progress and pools_left and self.suits_pool(self.n_short):
-                pools_left -= 1
-                self.solve_pools()
-                if self.ended:
-                    return
-        smooth, sets_left, is_wide = Smoothing(self), _SETS, self.rows.d > _WIDE
-        if start is None:
-            smooth.begin_evenly()
-        else:
-            is_poor = self.lower < _TELLING * self.primal and not self.progress
-            if is_poor and self.n_rare <= _RARE:
-                sets_left -= 1
-                SetSearch(self).run()
-                smooth.begin_at(self.dual)
-            else:
-                smooth.begin_at(self.answers)
-        while not self.ended:
-            checkpoint()
-            may_be_few = not self.progress and sets_left and smooth.n_support <= MOST_SUPPORT
-            if may_be_few and self.count_bound(smooth.model) <= MOST_BOUND:
-                sets_left -= 1
-                SetSearch(self).run()
-                smooth.begin_at(self.dual)
-            elif pools_left and self.suits_pool(smooth.n_support):
-                pools_left -= 1
-                self.solve_pools()
-                smooth.begin_at(self.dual)
-            elif is_wide and self.passes_left >= PASSES:
-                is_wide = False
-                CoordinateSearch(self).run()
-                if self.lower >= _NEAR * self.primal:
-                    smooth.begin_at(self.dual)
-            else:
-                smooth.step()
-
-    @property
-    def n_short(self) -> int:
-        """Number of rows that fall short at the best point."""
-        return int(np.count_nonzero(self.shortfall(self.z, self.b) > 0.0))
-
-    @property
-    def n_rare(self) -> int:
-        """Number of rows of the sign that has fewer."""
-        n_negative = int(np.count_nonzero(self.sign < 0.0))
-        return min(n_negative, self.rows.n - n_negative)
-
-    def count_bound(self, model: NewtonModel) -> int:
-        """Count multipliers, the best or those of a centre, near the costs of rows that need it."""
-        is_bound = np.maximum(self.dual, model.base) > 0.5 * self.cost
-        return int(np.count_nonzero(is_bound & (self.shortfall(model.z, model.b) > 0.0)))
-
-    def suits_pool(self, n_support: int) -> bool:
-        """Tell whether a pool can hold all that may matter, and is small beside all rows."""
-        size = self.pool_size
-        n_used = max(n_support, int(np.count_nonzero(self.dual)))
-        is_known = self.lower > 0.0 or self.progress > 0.0
-        if self.progress and np.count_nonzero(self.answers) > size:
-            return False  # rows that have them would all be in the first pool
-        return is_known and _ROOM * n_used <= size and 2 * size <= self.rows.n
-
-    def solve_pools(self) -> None:
-        """Solve the problem of the rows nearest to fall short, and see what it leaves short."""
-        best: Point = self.w, self.b, self.z
-        w, b, z, alpha = *best, self.answers if self.progress else self.dual
-        for _ in range(_POOL_ROUNDS):
-            near = largest(self.shortfall(z, b), self.pool_size)
-            pool = np.union1d(near, np.flatnonzero(alpha))
-            rows, sign = self.rows.take(pool), self.sign[pool]
-            inner = _Search(
-                rows, sign, self.cost[pool], self.target[pool], 0.75 * self.tol, self.max_iter,
-                self.progress,
-            )  # fmt: skip
-            inner.run(((w, b, z[pool]), alpha[pool]), pools_left=0)
-            alpha, before = np.zeros(self.rows.n), self.primal
-            alpha[pool] = inner.answers if inner.idle else inner.dual
-            self.answers = alpha
-            if not inner.idle:
-                self.offer_dual(alpha, rows.combine(sign * inner.dual))
-            w, b, z = inner.w, inner.b, self.dot(inner.w)
-            self.offer_point(w, b, z)
-            self.idle = inner.idle and before - self.primal >= 0.5 * (inner.origin - inner.primal)
-            if self.ended:
-                return
-            best = self.between(best, (w, b, z))
-            self.offer_point(*best)
-
-    def first_intercepts(self) -> list[float]:
-        """Return what may be the best intercepts of a machine without weights."""
-        sides = [(s, self.sign == s) for s in (-1.0, 1.0)]
-        return [s * float(self.target[side].max()) for s, side in sides if side.any()] or [0.0]
-
-    def offer_start(self, start: Start) -> None:
-        """Offer a point and multipliers, as far as they suit this problem."""
-        self.offer_point(*start[0])
-        if self.progress:
-            return
-        alpha = balanced(np.clip(start[1], 0.0, self.cost), self.sign)
-        if np.count_nonzero(alpha) <= MOST_SUPPORT or not self.ended:
-            self.offer_dual(alpha, self.sum_of(alpha))
-
-    @property
-    def status(self) -> Status:
-        """How the search ended."""
-        if self.gap <= self.tol:
-            return Status.CONVERGED
-        return Status.MAX_ITER if self.n_passes >= self.max_iter else Status.STALLED
-
-
 def _checked_start(rows: PassRows, start: PassSVMResult | None) -> PassSVMResult | None:
     if start is None:
         return None
@@ -306,7 +169,7 @@ def _checked_start(rows: PassRows, start: PassSVMResult | None) -> PassSVMResult
 
 
 def _decision(
-    rows: PassRows, search: _Search, live: Integers, start: PassSVMResult | None
+    rows: PassRows, search: Search, live: Integers, start: PassSVMResult | None
 ) -> Floats:
     """Return the decision function on all rows; those of cost 0 are read now, if they must be."""
     if start is not None and search.w is start.x:

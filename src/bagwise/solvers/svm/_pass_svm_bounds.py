@@ -12,7 +12,7 @@ _SMALLEST_POOL = 4000
 _POOL_VALUES = 2**23  # that a pool may have: it is copied
 _FEW = 2000  # rows that are summed without a pass, if they may be copied
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
-_LONG = 0.3  # length of a Newton step that tells how much there is to gain
+_NEAR = 0.5  # share of the objective of a point that multipliers reach if both are good
 
 Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
 
@@ -20,7 +20,7 @@ Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows
 class Bounds:
     """The best point and the best multipliers met, and the passes that they took.
 
-    All rows have costs above 0. With a ``progress`` above 0 the search ends early: see `note_step`.
+    All rows have costs above 0.
     """
 
     def __init__(
@@ -31,15 +31,13 @@ class Bounds:
         target: Floats,
         tol: float,
         max_iter: int,
-        progress: float = 0.0,
     ) -> None:
         self.rows, self.sign, self.cost, self.target = rows, sign, cost, target
         self.tol, self.max_iter, self.n_passes = tol, max_iter, 0
-        self.progress, self.origin, self.idle = progress, np.inf, False
         self.mark, self.marked = np.inf, 0  # a gap, and the pass at which it was met
         self.primal, self.lower = np.inf, 0.0
         self.w, self.b, self.z = np.zeros(rows.d), 0.0, np.zeros(rows.n)
-        self.dual = self.answers = np.zeros(rows.n)
+        self.dual = np.zeros(rows.n)
         self.history: list[float] = []
         self.gaps: list[float] = []
 
@@ -51,8 +49,17 @@ class Bounds:
     @property
     def ended(self) -> bool:
         """Whether the gap is as asked for, no pass is left, or passes no longer help."""
-        is_met = self.gap <= self.tol or self.n_passes >= self.max_iter
-        return is_met or self.idle or self.stalled
+        return self.gap <= self.tol or self.n_passes >= self.max_iter or self.stalled
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the multipliers tell that the best point is good, and are good themselves."""
+        return self.lower >= _NEAR * self.primal
+
+    @property
+    def n_short(self) -> int:
+        """Number of rows that fall short at the best point."""
+        return int(np.count_nonzero(self.shortfall(self.z, self.b) > 0.0))
 
     @property
     def passes_left(self) -> int:
@@ -65,11 +72,6 @@ class Bounds:
         if self.gap < 0.9 * self.mark:
             self.mark, self.marked = self.gap, self.n_passes
         return self.n_passes - self.marked > _PATIENCE
-
-    def note_step(self, before: float, length: float) -> None:
-        """See whether a step of some length from an objective gained little beside all so far."""
-        if length >= _LONG and before - self.primal < self.progress * (self.origin - self.primal):
-            self.idle = True
 
     def dot(self, w: Floats) -> Floats:
         """Return the products of all rows with weights: a pass."""

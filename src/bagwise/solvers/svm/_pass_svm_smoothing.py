@@ -18,9 +18,6 @@ _CONJUGATE = 50  # steps of conjugate gradients, at most, that solve for it
 _BALANCED = 1e-10  # of the answers that may be left; one multiplier makes up for it
 _UNEVEN = 0.4  # share of all costs in balanced multipliers, below which one sign has most of them
 _GOOD = 0.1  # share of the objective that these should reach
-_KNOWN = 0.5  # share of the objective that the lower bound reaches at a point known to be good
-_SHARPEN = 3.0  # factor between the slopes of successive smoothings
-_SHARP = 12.0  # slope, in units of the costs, at which a few steps lower the objective most
 
 
 class Smoothing:
@@ -29,6 +26,10 @@ class Smoothing:
     Each row answers its shortfall ``u`` with ``clip(center + slope * u, 0, cost)``. The intercept
     is always the one at which the answers of both signs weigh the same, so that they are feasible.
     """
+
+    sharpen = 3.0  #: factor between the slopes of successive smoothings
+    sharp = 4.0  #: least slope about multipliers that are known, in units of the costs
+    corrects = True  #: whether multipliers that a step foresees are offered
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds, self.rng = bounds, np.random.default_rng(_SEED)
@@ -40,8 +41,7 @@ class Smoothing:
         )  # fmt: skip
         self.sharpness = 1.0
         self.before, self.length = bounds.primal, 0.0  # of the last Newton step
-        self.v: Floats | None = None  # the sum of rows that the answers make, once it is known
-        self.center_v: Floats | None = None  # the same of the centre
+        self.center_v: Floats | None = None  # the sum of rows that the centre makes, if known
 
     def begin_evenly(self) -> None:
         """Begin about multipliers that are one share of the costs of each sign, if they are good.
@@ -63,37 +63,39 @@ class Smoothing:
         bounds, model = self.bounds, self.model
         model.w, model.b, model.z = bounds.w, bounds.b, bounds.z
         model.base, self.center_v = np.minimum(dual, bounds.cost), None
-        self.sharpness = max(self.sharpness, _SHARP if bounds.progress else 4.0)
-        self.n_support = int(np.count_nonzero(bounds.shortfall(model.z, model.b) > 0.0))
+        self.sharpness = max(self.sharpness, self.sharp)
+        self.n_support = bounds.n_short
         self._bend()
 
     def step(self) -> None:
         """Look at the answers; then move the centre, or take a Newton step."""
+        alpha, v = self._look()
+        if self.bounds.ended:
+            return
+        model, cost = self.model, self.bounds.cost
+        gradient, short = model.w - v, self.bounds.shortfall(model.z, model.b)
+        smoothing = float(cost @ np.maximum(short, 0.0)) - float(alpha @ short)
+        if 0.5 * float(gradient @ gradient) > smoothing:
+            self._newton(alpha, v, gradient)
+            return
+        model.base, self.center_v = alpha, v
+        self.sharpness *= self.sharpen
+        self._bend()
+        self._go_back()
+
+    def _look(self) -> tuple[Floats, Floats]:
+        """Offer the point and the answers; return these, and the sum of rows that they make."""
         bounds, model = self.bounds, self.model
         self._settle()
-        alpha = np.abs(model.signed)
-        if self.v is None:
-            if self.center_v is not None and np.allclose(alpha, model.base, rtol=_BALANCED, atol=0):
-                alpha, self.v = model.base, self.center_v
-            else:
-                self.v = bounds.combine(model.signed)
+        alpha, v = np.abs(model.signed), self.center_v
+        if v is not None and np.allclose(alpha, model.base, rtol=_BALANCED, atol=0.0):
+            alpha = model.base
+        else:
+            v = bounds.combine(model.signed)
         self.n_support = int(np.count_nonzero(alpha))
         bounds.offer_point(model.w, model.b, model.z)
-        bounds.offer_dual(alpha, self.v)
-        bounds.answers = alpha
-        bounds.note_step(self.before, self.length)
-        if bounds.ended:
-            return
-        gradient = model.w - self.v
-        short = bounds.shortfall(model.z, model.b)
-        smoothing = float(bounds.cost @ np.maximum(short, 0.0)) - float(alpha @ short)
-        if 0.5 * float(gradient @ gradient) <= smoothing:
-            model.base, self.center_v = alpha, self.v
-            self.sharpness *= 1.0 if bounds.progress else _SHARPEN
-            self._bend()
-            self._go_back()
-            return
-        self._newton(alpha, gradient)
+        bounds.offer_dual(alpha, v)
+        return alpha, v
 
     def _bend(self) -> None:
         """Set the slopes; where no row of a sign comes near its cost, costs do not tell alpha."""
@@ -102,7 +104,6 @@ class Smoothing:
         for side in (model.sign < 0.0, model.sign > 0.0):
             most[side] = max(least, 2.0 * float(model.base[side].max(initial=0.0)))
         model.slope = self.sharpness * np.minimum(cost, most)
-        self.v = None
 
     def _go_back(self) -> None:
         """Go to the best point met if it is known to be good, and the smoothed hinge lower there.
@@ -111,7 +112,7 @@ class Smoothing:
         """
         bounds, model = self.bounds, self.model
         best: Point = bounds.w, bounds.b, bounds.z
-        if bounds.lower < _KNOWN * bounds.primal:
+        if not bounds.is_near:
             return
         if self._smoothed(best) < self._smoothed((model.w, model.b, model.z)):
             model.w, model.b, model.z = best
@@ -135,15 +136,15 @@ class Smoothing:
         answers(model.sign, model.target, model.z, model.b, *terms, model.signed)
         _take_excess(model.signed, model.cap, float(model.signed.sum()))
 
-    def _newton(self, alpha: Floats, gradient: Floats) -> None:
+    def _newton(self, alpha: Floats, v: Floats, gradient: Floats) -> None:
         bounds, model = self.bounds, self.model
         some, weight = self._sample()
         rows = bounds.rows.take(some)
         model.gradient, model.gradient_b = gradient, 0.0
         dw, db = model.direction_on(rows, weight, rough=True)
-        if not bounds.progress:
+        if self.corrects:
             inside = (alpha[some] > 0.0) & (alpha[some] < model.cap[some])
-            self._offer_corrected(alpha, some, rows, np.where(inside, weight, 0.0), dw, db)
+            self._offer_corrected(alpha, v, some, rows, np.where(inside, weight, 0.0), dw, db)
             if bounds.ended:
                 return
         dz = bounds.dot(dw)
@@ -151,7 +152,6 @@ class Smoothing:
         model.adapt_blur(step)
         self.before, self.length = bounds.primal, step
         model.w, model.b, model.z = model.w + step * dw, model.b + step * db, model.z + step * dz
-        self.v = None
 
     def _sample(self) -> tuple[Integers, Floats]:
         """Return rows that tell the curvature, and how much each of them bends."""
@@ -163,12 +163,18 @@ class Smoothing:
         return free[some], weight[some] * (len(free) / size)
 
     def _offer_corrected(
-        self, alpha: Floats, some: Integers, rows: Any, weight: Floats, dw: Floats, db: float
+        self,
+        alpha: Floats,
+        v: Floats,
+        some: Integers,
+        rows: Any,
+        weight: Floats,
+        dw: Floats,
+        db: float,
     ) -> None:
         """Offer multipliers that are changed on the sample as the Newton step foresees it."""
         from bagwise.solvers.svm._pass_svm_kernels import imbalance
 
-        assert self.v is not None
         model, before = self.model, alpha[some]
         sign, cap, zero = model.sign[some], model.cap[some], np.zeros(len(some))
         z, wanted = rows.dot(dw), float(sign @ before)
@@ -184,8 +190,7 @@ class Smoothing:
         _take_excess(signed, cap, float(signed.sum()) + others)
         changed = alpha.copy()
         changed[some] = np.abs(signed)
-        v = self.v + rows.combine(signed - sign * before)
-        self.bounds.offer_dual(changed, v)
+        self.bounds.offer_dual(changed, v + rows.combine(signed - sign * before))
 
 
 def _take_excess(signed: Floats, cap: Floats, excess: float) -> None:
