@@ -55,7 +55,7 @@ WAYS = {
     "rounds": {
         "_pass_svm_sets._SET": 8, "_pass_svm_sets._MORE": 4, "_pass_svm_sets._FEWEST": 2,
         "_pass_svm_bounds._SMALLEST_POOL": 8, "_pass_svm_sets.MOST_SUPPORT": 24,
-        "_pass_svm_search.MOST_SUPPORT": 24,
+        "_pass_svm_search.MOST_SUPPORT": 24, "_pass_svm_sets._NARROW": 0,
     },
     "conjugate": {"_primal_newton._LARGEST_SYSTEM": 2},
     "short": {

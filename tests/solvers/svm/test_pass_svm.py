@@ -48,7 +48,7 @@ def objective(X, sign, C, w, b):
     return 0.5 * w @ w + C * np.maximum(1.0 - sign * (X @ w + b), 0.0).sum()
 
 
-@pytest.fixture(params=["usual", "smoothing", "small sets", "pools", "coordinates"])
+@pytest.fixture(params=["usual", "smoothing", "small sets", "narrow sets", "pools", "coordinates"])
 def way(request, monkeypatch):
     """Send small problems the ways of large ones."""
     if request.param != "usual":
@@ -58,6 +58,8 @@ def way(request, monkeypatch):
         monkeypatch.setattr(_pass_svm_sets, "MOST_SUPPORT", 200)
         monkeypatch.setattr(_pass_svm_search, "MOST_SUPPORT", 200)
         monkeypatch.setattr(_pass_svm_smoothing, "_SMALLEST_SAMPLE", 40)
+    if request.param == "small sets":
+        monkeypatch.setattr(_pass_svm_sets, "_NARROW", 0)
     if request.param in ("smoothing", "pools", "coordinates"):
         monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
     if request.param == "pools":
@@ -223,6 +225,22 @@ def test_multipliers_of_all_rows_do_not_make_a_pool_of_all_rows(monkeypatch):
 def bounds_of(X, sign, C):
     ones = np.ones(len(sign))
     return _pass_svm_bounds.Bounds(rows_of(X), sign, C * ones, ones, 1e-6, 500)
+
+
+@pytest.mark.parametrize("n", [0, 1, 700, 9_999, 10_000])
+@pytest.mark.parametrize("kind", ["plain", "equal", "ascending", "few"])
+def test_the_largest_values_are_found(kind, n):
+    rng = np.random.default_rng(0)
+    values = {
+        "plain": rng.normal(size=10_000),
+        "equal": np.zeros(10_000),
+        "ascending": np.arange(10_000.0),
+        "few": np.where(rng.random(10_000) < 0.01, rng.random(10_000), -np.inf),
+    }[kind]
+    found = _pass_svm_bounds.largest(values, n)
+    assert len(set(found)) == len(found)
+    expected = np.sort(values)[::-1][:n]
+    np.testing.assert_array_equal(np.sort(values[found])[::-1], expected[expected > -np.inf])
 
 
 def test_sweeps_leave_the_multipliers_that_were_offered_as_they_are():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class PassRows(RowOperator):
         scratch = 0 if transform is None else 8 * self.d
         self._source = BagSource(bags, n_threads=n_threads, max_memory=max_memory, scratch=scratch)
         self._bags, self._transform, self._n_threads = bags, transform, n_threads
-        self._offsets = bags.offsets
+        self._offsets, self._directions = bags.offsets, cycle((1, -1))
         self._index: Integers | None = None  # which instances, if not all
         self._here = None  # the rows where they are, if they may be read there
         if transform is None and max_memory is None and not bags.is_lazy:
@@ -107,7 +108,7 @@ class PassRows(RowOperator):
         def fill(part: FeatureRows, rows: slice) -> None:
             out[rows] = part.dot(w)
 
-        for _ in self._map(fill, any_grid=True):
+        for _ in self._map(fill, any_order=True):
             pass
         if self._more is not None:
             out[self.n_instances :] = self._more.dot(w)
@@ -138,7 +139,7 @@ class PassRows(RowOperator):
         def fill(part: FeatureRows, rows: slice) -> None:
             out[rows] = part.square_norms()
 
-        for _ in self._map(fill, any_grid=True):
+        for _ in self._map(fill, any_order=True):
             pass
         if self._more is not None:
             out[self.n_instances :] = self._more.square_norms()
@@ -205,30 +206,32 @@ class PassRows(RowOperator):
         return taken
 
     def _map(
-        self, function: Callable[[FeatureRows, slice], Any], *, any_grid: bool = False
+        self, function: Callable[[FeatureRows, slice], Any], *, any_order: bool = False
     ) -> Iterator[Any]:
         """Yield what a function makes of each chunk of rows, and of which rows they are.
 
-        Chunks may be joined under ``any_grid``, which saves calls.
+        Under ``any_order`` chunks may be joined, which saves calls, and every other pass begins at
+        the end: of a file that is larger than memory, what was read last is still there.
         """
+        step = next(self._directions) if any_order else 1
         bounds = self._offsets[self._source.grid]
         if self._index is not None:
             bounds = np.searchsorted(self._index, bounds)
         if self._here is None:
             numbers = np.flatnonzero(np.diff(bounds))
             yield from self._source.map(
-                lambda chunk: function(*self._read(chunk)), chunks=numbers.tolist()
+                lambda chunk: function(*self._read(chunk)), chunks=numbers[::step].tolist()
             )
             return
         here = self._here
         self._source.refuse_changed()
-        if any_grid:
+        if any_order:
             n_pieces = min(_PIECES, int(self.n * self.width / _PIECE_VALUES) + 1)
             bounds = np.append(bounds[: -1 : max(1, len(bounds) // n_pieces)], bounds[-1])
         bounds = np.unique(bounds)  # none without rows
         yield from ordered_map(
             lambda rows: function(here.take(rows), rows),
-            map(slice, bounds[:-1].tolist(), bounds[1:].tolist()),
+            map(slice, bounds[:-1][::step].tolist(), bounds[1:][::step].tolist()),
             n_threads=self._n_threads,
         )
 

@@ -12,6 +12,7 @@ _SMALLEST_POOL = 4000
 _POOL_VALUES = 2**23  # that a pool may have: it is copied
 _FEW = 2000  # rows that are summed without a pass, if they may be copied
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
+_SAMPLE = 5000  # values that tell about where the largest begin
 _NEAR = 0.5  # share of the objective of a point that multipliers reach if both are good
 
 Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
@@ -141,7 +142,13 @@ class Bounds:
 
 def largest(values: Floats, n: int) -> Integers:
     """Return where the largest ``n`` values are that are not minus infinity."""
-    if n < len(values):
-        found = np.argpartition(-values, n)[:n]
-        return found[values[found] > -np.inf]
-    return np.flatnonzero(values > -np.inf)
+    if n >= len(values):
+        return np.flatnonzero(values > -np.inf)
+    stride = max(1, len(values) // _SAMPLE)  # a sample tells about which values may be among them
+    sample = np.sort(values[::stride])
+    rank = int(1.2 * n / stride) + 50
+    among = np.flatnonzero(values >= sample[-min(rank, len(sample))])
+    if len(among) < n:
+        among = np.arange(len(values))
+    found = among[np.argpartition(-values[among], n - 1)[:n]] if n else among[:0]
+    return found[values[found] > -np.inf]

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._pass_rows import PassRows
+from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
 from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
 from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
 
@@ -19,8 +20,11 @@ _FEWEST = 50  # rows that join, if there are so many
 _PER_SHORT = 3  # rows that join, for each that falls short
 _ROUNDS = 25  # most passes
 _LOOKS = 4  # most looks at a pool between two passes
+_NARROW = 32  # features up to which a set is solved by Newton steps on its weights
 _FIRST_TOL = 1e-2  # violation at which a set is solved, in units of the targets
 _LAST_TOL = 1e-12
+
+Solved = SVMDualResult | LinearSVMResult
 
 
 class SetSearch:
@@ -83,7 +87,7 @@ class SetSearch:
             return None
         return np.union1d(largest(short, size), self.chosen.index)
 
-    def solve_in(self, pool: Integers | None) -> tuple[SVMDualResult, Floats]:
+    def solve_in(self, pool: Integers | None) -> tuple[Solved, Floats]:
         """Solve on the set, and let rows of the pool join until their gap is closed."""
         bounds = self.bounds
         solved, coef = self.solve()
@@ -103,19 +107,26 @@ class SetSearch:
             solved, coef = self.solve()
         return solved, coef
 
-    def solve(self) -> tuple[SVMDualResult, Floats]:
+    def solve(self) -> tuple[Solved, Floats]:
         """Solve on the set; return the solution and its weights."""
         bounds, index = self.bounds, self.chosen.index
         sign = bounds.sign[index]
-        solved = solve_svm_dual(
-            self.chosen.gram, sign, bounds.cost[index], target=bounds.target[index],
-            alpha0=self.alpha[index], tol=self.tol, check_finite=False,
-        )  # fmt: skip
+        cost, target, alpha0 = bounds.cost[index], bounds.target[index], self.alpha[index]
+        solved: Solved
+        if bounds.rows.d <= _NARROW:
+            solved = solve_linear_svm(
+                self.chosen.rows, sign, cost, target=target, alpha0=alpha0, tol=self.tol
+            )
+        else:
+            solved = solve_svm_dual(
+                self.chosen.gram, sign, cost, target=target, alpha0=alpha0, tol=self.tol,
+                check_finite=False,
+            )  # fmt: skip
         self.alpha = np.zeros(bounds.rows.n)
         self.alpha[index] = solved.x
         return solved, self.chosen.rows.combine(sign * solved.x)
 
-    def grow(self, solved: SVMDualResult, short: Floats, where: Integers, n: int) -> bool:
+    def grow(self, solved: Solved, short: Floats, where: Integers, n: int) -> bool:
         """Let rows join, of which it is known where they fall short; return whether to go on."""
         index = self.chosen.index
         others = short.copy()
