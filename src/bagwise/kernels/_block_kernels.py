@@ -186,6 +186,22 @@ def segment_sums(
 
 
 @compiled
+def row_means(block: NDArray[Any], starts: Integers, stops: Integers, out: NDArray[Any]) -> None:
+    """Write the mean of each range of rows, summed in double precision."""
+    total = np.empty(block.shape[1])
+    for g in range(starts.shape[0]):
+        total[:] = 0.0
+        for i in range(starts[g], stops[g]):
+            row = block[i]
+            for k in range(row.shape[0]):
+                total[k] += row[k]
+        size = np.float64(stops[g] - starts[g])
+        mean = out[g]
+        for k in range(mean.shape[0]):
+            mean[k] = total[k] / size
+
+
+@compiled
 def mirror_upper(square: NDArray[Any]) -> None:
     """Copy what is above the diagonal to below it, in small squares that stay in the cache."""
     n = square.shape[0]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Integers
 from bagwise._threads import checkpoint
 from bagwise.kernels._instance import InstanceKernel
 from bagwise.kernels._rows import Matrix, common_dtype, slices
 
-_STRIP = 256  # rows whose means are taken at a time
+_STRIP = 256  # bags whose means are taken at a time
 
 
 def point_gram(
@@ -51,18 +51,15 @@ def fill_means(gram: NDArray[Any], offsets: Integers, bags: Integers | None = No
 
     ``bags`` says of which; all by default.
     """
+    from bagwise.kernels._block_kernels import row_means
+
     n = int(offsets[-1])
-    chosen = slice(None) if bags is None else bags
-    for rows in slices(n, _STRIP):
+    chosen = np.arange(len(offsets) - 1) if bags is None else bags
+    starts, stops = offsets[chosen], offsets[chosen + 1]
+    for some in slices(len(chosen), _STRIP):
         checkpoint()
-        gram[rows, n:] = _bag_means(gram[rows, :n], offsets)[:, chosen]
-    gram[n:, :n] = gram[:n, n:].T
-    square = _bag_means(gram[n:, :n], offsets)[:, chosen]
+        row_means(gram[:n, :n], starts[some], stops[some], gram[n:, :n][some])
+    gram[:n, n:] = gram[n:, :n].T
+    square = np.empty((len(chosen), len(chosen)))
+    row_means(gram[:n, n:], starts, stops, square)
     gram[n:, n:] = 0.5 * (square + square.T)
-
-
-def _bag_means(block: NDArray[Any], offsets: Integers) -> Floats:
-    """Return means of a block over the columns of each bag."""
-    sums: Floats = np.add.reduceat(block, offsets[:-1], axis=1, dtype=np.float64)
-    sums /= np.diff(offsets)
-    return sums

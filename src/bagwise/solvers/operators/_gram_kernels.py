@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
@@ -31,3 +32,37 @@ def gather(matrix: NDArray[Any], rows: Integers, columns: Integers, out: NDArray
         source, destination = matrix[rows[r]], out[r]
         for c in range(columns.shape[0]):
             destination[c] = source[columns[c]]
+
+
+@compiled(fastmath=REASSOCIATE)
+def sum_block(
+    matrix: NDArray[Any],
+    left_ends: Integers,
+    left: Integers,
+    left_coef: Floats,
+    right_ends: Integers,
+    right: Integers,
+    right_coef: Floats,
+    out: Floats,
+) -> None:
+    """Write the inner products of sums of rows with sums of columns, both sides in CSR form."""
+    total = np.empty(matrix.shape[1])
+    for r in range(out.shape[0]):
+        total[:] = 0.0
+        for p in range(left_ends[r], left_ends[r + 1]):
+            row, coef = matrix[left[p]], left_coef[p]
+            for k in range(total.shape[0]):
+                total[k] += coef * row[k]
+        for c in range(out.shape[1]):
+            value = 0.0
+            for q in range(right_ends[c], right_ends[c + 1]):
+                value += right_coef[q] * total[right[q]]
+            out[r, c] = value
+
+
+@compiled
+def widen(memory: Floats, k: int, n: int) -> None:
+    """Move the rows of a matrix of ``k`` columns apart, to where they are in one of ``n``."""
+    for r in range(k - 1, 0, -1):
+        for c in range(k - 1, -1, -1):
+            memory[r * n + c] = memory[r * k + c]

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._threads import short_slices
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
@@ -55,17 +56,24 @@ class SumRows(RowOperator):
         """Return the inner products of some rows with some others or all."""
         columns = np.arange(self.n) if columns is None else columns
         self.refuse_large(len(rows), len(columns))
-        used, left = compacted(self._matrix[rows])
+        sums = self._matrix[rows]
+        used, left = compacted(sums)
         same = rows is columns or np.array_equal(rows, columns)
         features = self._source.features(used) if same else None
+        if isinstance(self._source, FilledRows):
+            self._source.fill(used)
+        gram = self._source.array
         if features is not None:
             values = FeatureRows(left @ features).gram()
+        elif gram is not None:
+            values = _sum_block(gram, sums, sums if same else self._matrix[columns])
         elif same:
             values = left @ (left @ self._inner(used, used)).T
-            values = 0.5 * (values + values.T)
         else:
             others, right = compacted(self._matrix[columns])
             values = (right @ (left @ self._inner(used, others)).T).T
+        if same and features is None:
+            values = 0.5 * (values + values.T)
         return written(values, out)
 
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
@@ -92,8 +100,6 @@ class SumRows(RowOperator):
             for piece in self._source.strips(rows, self._source.n):
                 out[piece] = self._source.block(rows[piece])[:, columns]
             return out
-        if isinstance(self._source, FilledRows):
-            self._source.fill(rows)
         return self._source.block(rows, columns).astype(np.float64, copy=False)
 
     def refuse_large(self, n_rows: int, n_columns: int) -> None:
@@ -171,6 +177,20 @@ class StackedRows(RowOperator):
     def _numbers(self, rows: Integers) -> Integers:
         """Return which part each row lies in."""
         return np.searchsorted(self._bounds, rows, side="right") - 1
+
+
+def _sum_block(gram: NDArray[Any], left: Any, right: Any) -> Floats:
+    """Return ``left @ gram @ right.T`` for matrices of few entries."""
+    from bagwise.solvers.operators._gram_kernels import sum_block
+
+    out = np.empty((left.shape[0], right.shape[0]))
+    sides = [(side.indices.astype(np.int64), side.data) for side in (left, right)]
+    ends = right.indptr.astype(np.int64)
+    seconds = 1e-9 * (gram.shape[1] * left.nnz / max(1, left.shape[0]) + right.nnz)
+    for piece in short_slices(left.shape[0], seconds):
+        part = left.indptr[piece.start : piece.stop + 1].astype(np.int64)
+        sum_block(gram, part, *sides[0], ends, *sides[1], out[piece])
+    return out
 
 
 def compacted(matrix: Any) -> tuple[Integers, Any]:

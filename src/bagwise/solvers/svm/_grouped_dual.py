@@ -21,6 +21,7 @@ from bagwise.solvers.svm._grouped_dual_set import WorkingSet
 from bagwise.solvers.svm._grouped_dual_state import NAME, Problem, State
 
 _PATIENCE = 20_000  # steps after which Newton steps are tried, at the latest
+_POLISH_ROUNDS = 12  # of Newton steps that make an answer exact
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +55,7 @@ def solve_grouped_svm_dual(
     alpha0: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int = 10_000_000,
+    polish: bool = True,
     check_finite: bool = True,
 ) -> GroupedSVMResult:
     r"""Train a support vector machine in which the rows of a group share one slack.
@@ -101,6 +103,8 @@ def solve_grouped_svm_dual(
         unit of length.
     max_iter : int
         Most steps.
+    polish : bool
+        Whether an answer within ``tol`` is made more exact, as far as few more steps do it.
     check_finite : bool
         Whether to look for NaN and infinity in the whole Gram matrix first.
 
@@ -122,14 +126,14 @@ def solve_grouped_svm_dual(
     at the smallest ``v`` over the negative rows of groups with room and the positive rows with
     ``alpha > 0``. If no row has the intercept, it is 0.
 
-    With at most 2000 free rows the last step solves their optimality conditions as linear
-    equations, so that decision values are accurate far beyond ``tol``.
+    With ``polish`` and at most 2000 free rows the last step solves their optimality conditions as
+    linear equations, so that decision values are accurate far beyond ``tol``.
     """
     started = perf_counter()
     check_limits(NAME, tol, max_iter)
     problem = Problem(gram, sign, group, cap, target, intercept, check_finite=check_finite)
     state = State(problem, alpha0)
-    search = _Search(state, tol, max_iter)
+    search = _Search(state, tol, max_iter, polish=polish)
     with single_blas_thread():
         search.run()
     return search.result(perf_counter() - started)
@@ -138,11 +142,13 @@ def solve_grouped_svm_dual(
 class _Search(DualSearch):
     """The search for the point of `State`."""
 
-    def __init__(self, state: State, tol: float, max_iter: int) -> None:
+    def __init__(self, state: State, tol: float, max_iter: int, *, polish: bool) -> None:
         self.state, self.n_active = state, len(state.problem.active)
+        polish_rounds = _POLISH_ROUNDS if polish else 0
         super().__init__(
-            NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE, polish_rounds=12
-        )
+            NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE,
+            polish_rounds=polish_rounds,
+        )  # fmt: skip
 
     @property
     def n_breaking(self) -> int:

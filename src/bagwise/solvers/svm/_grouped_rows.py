@@ -27,6 +27,7 @@ from bagwise.solvers.svm._grouped_dual import GroupedSVMResult, solve_grouped_sv
 
 _NAME = "solve_grouped_svm"  # in errors
 _GROWTH = 0.25  # rows that may join in a round, for each one that is there
+_ROOM = 1.5  # memory that is asked for beside what is needed; it is taken when it is used
 _LOOSENESS = 0.1  # of the worst row left out: how exactly the others are solved meanwhile
 
 
@@ -106,7 +107,7 @@ def solve_grouped_svm(
         result = solve_grouped_svm_dual(
             gram.matrix, terms.sign[few], terms.group[few], terms.cap,
             target=terms.target[few], intercept=terms.intercept_mask[few], alpha0=alpha[few],
-            tol=accuracy,
+            tol=accuracy, polish=accuracy <= tol, check_finite=False,
         )  # fmt: skip
         alpha[:] = 0.0
         alpha[few] = result.x
@@ -145,6 +146,7 @@ class _GrowingGram:
 
     def __init__(self, rows: RowOperator) -> None:
         self.rows, self.index, self.matrix = rows, np.empty(0, np.int64), np.empty((0, 0))
+        self.room = np.empty(0)  # memory of the matrix, and of some more rows
 
     def join(self, new: Integers) -> None:
         """Add rows."""
@@ -154,12 +156,27 @@ class _GrowingGram:
         self.index = np.concatenate([old, new])
         n = len(self.index)
         self.rows.refuse_large(n, n)
-        grown = np.empty((n, n))
-        grown[:k, :k] = self.matrix
+        self._widen(n)
+        grown = self.matrix
         grown[k:, k:] = self.rows.block(new, new)
         if k:
             grown[k:, :k] = self.rows.block(new, old)
             grown[:k, k:] = grown[k:, :k].T
+        if not np.isfinite(grown[k:]).all():
+            raise ValueError(not_finite(_NAME, "rows"))
+
+    def _widen(self, n: int) -> None:
+        """Make the matrix one of ``n`` rows, in the same memory while it has room for them."""
+        from bagwise.solvers.operators._gram_kernels import widen
+
+        k = len(self.matrix)
+        if len(self.room) >= n**2:
+            widen(self.room, k, n)
+            self.matrix = self.room[: n**2].reshape(n, n)
+            return
+        self.room = np.empty(int(_ROOM * n**2))
+        grown = self.room[: n**2].reshape(n, n)
+        grown[:k, :k] = self.matrix
         self.matrix = grown
 
 
