@@ -34,6 +34,23 @@ def test_compiled_functions_release_the_gil_and_never_start_threads():
 
 
 @compiled_here
+def test_what_numba_can_compile_is_loaded_before_threads_ask_for_it():
+    """Where two threads load it at once, one of them may fail with a KeyError."""
+    code = """
+        import sys
+        import bagwise
+        assert "numba" not in sys.modules
+        import bagwise._jit
+        from numba.core.registry import cpu_target
+        print(len(cpu_target.typing_context._globals), len(cpu_target.target_context._defns))
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True
+    )
+    assert min(map(int, found.stdout.split())) > 100
+
+
+@compiled_here
 def test_only_re_ordering_of_sums_is_ever_allowed():
     """Flags that let NaN and infinity lose their meaning would break the reductions."""
     for dispatcher in dispatchers():

@@ -22,6 +22,11 @@ F = TypeVar("F", bound=Callable[..., object])
 REASSOCIATE = frozenset({"reassoc", "contract", "nsz"})
 
 
+# What numba can compile is loaded with the first function. Two threads that were first at once met
+# half of it, and one in ten such processes failed with a KeyError: so one thread does it, here.
+numba.njit("float64(float64)")(lambda x: x)
+
+
 @overload
 def compiled(function: F) -> F: ...
 @overload
