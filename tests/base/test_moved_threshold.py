@@ -5,14 +5,14 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 import bagwise
 from bagwise import all_estimators
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, Target
-from bagwise.base._moved_threshold import Task, _between, folds, move_if_mistaken
+from bagwise.base._moved_threshold import Task, _between, folds, move_if_constant, move_if_mistaken
 from bagwise.base._target import encode_target
 from bagwise.density import APR
 from bagwise.embedding import DDSVM, PPMMSVM, MInD
@@ -92,20 +92,37 @@ def unseen_scores(model, bags, y):
     return scores
 
 
+def counts_nearest_to_all(scores, y):
+    """Return how many bags may be called positive: as many as are, or the numbers nearest to that
+    with no more mistakes than "never".
+    """
+    ranked = y[np.argsort(-scores)]
+    ahead = 2 * np.cumsum(ranked)[:-1] - np.arange(1, len(y))  # right ones less wrong ones
+    good = np.flatnonzero(ahead >= min(0, ahead.max())) + 1
+    off = np.abs(good - y.sum())
+    return good[off == off.min()]
+
+
+def shifts_nearest_to_all(scores, y):
+    ordered = np.sort(-scores)
+    return [0.5 * (ordered[n - 1] + ordered[n]) for n in counts_nearest_to_all(scores, y)]
+
+
 def test_as_many_unseen_bags_are_called_positive_as_there_are():
     bags, y = rare_bags()
     with pytest.warns(MovedThresholdWarning) as caught:
         model = SIL(C=0.1).fit(bags, y)
     scores = unseen_scores(SIL(C=0.1, gamma=model.gamma_), bags, y)
-    low, high = np.sort(scores)[[-6, -5]]
-    assert model.intercept_shift_[0] == pytest.approx(-0.5 * (low + high), abs=1e-5)
-    found, mistaken = ((scores >= high)[y == label].mean() for label in (1, 0))
+    (shift,) = shifts_nearest_to_all(scores, y)
+    assert model.intercept_shift_[0] == pytest.approx(shift, abs=1e-5)
+    found, mistaken = ((scores > -shift)[y == label].mean() for label in (1, 0))
+    assert found > 0.2 > mistaken
     (warning,) = caught
     assert str(warning.message) == (
         "SIL predicts 0 at its optimum for every bag that it learned from. The threshold was moved "
-        f"by {model.intercept_shift_[0]:.3g}, so that it predicts 1 as often as there is that "
-        f"label: for {found:.0%} of the bags that have it and {mistaken:.0%} of the others, where "
-        "bags are left out of the fit."
+        f"by {model.intercept_shift_[0]:.3g}, so that it predicts 1 for {found:.0%} of the bags "
+        f"that have that label and {mistaken:.0%} of the others, where bags are left out of the "
+        "fit."
     )
     assert warning.filename == __file__
 
@@ -120,8 +137,10 @@ def test_a_threshold_learned_from_training_bags_gives_way():
     for k in range(3):
         part = clone(raw).set_params(gamma=model.gamma_).fit(bags[fold != k], y[fold != k])
         scores[fold == k] = part.decision_function(bags[fold == k])
-    low, high = np.sort(scores)[[-6, -5]]
-    assert model.intercept_shift_[0] == pytest.approx(-0.5 * (low + high), abs=1e-4)
+    (shift,) = shifts_nearest_to_all(scores, y)
+    seen = np.sort(raw.decision_function(bags))
+    assert seen[-1] < -shift  # so it goes on, to where one training bag is left
+    assert model.intercept_shift_[0] == pytest.approx(-0.5 * (seen[-2] + seen[-1]), abs=1e-4)
     assert set(model.predict(bags)) == {0, 1}
 
 
@@ -135,16 +154,30 @@ def test_thresholds_need_scores_that_differ():
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_it_stays_where_unseen_bags_are_told_apart_no_better_than_by_chance(first):
+def test_it_stays_where_unseen_bags_are_ranked_no_better_than_by_chance(first):
     bags, _ = rare_bags(shift=0.0)
     y = (np.arange(100) % 20 == first).astype(int)
     model = MIKernelSVM(C=0.01, gamma=0.3)
-    scores = unseen_scores(model, bags, y)
-    is_found = y[np.argsort(scores)[-5:]].any()  # one of five is more than five of a hundred
+    is_ranked = roc_auc_score(y, unseen_scores(model, bags, y)) > 0.5
     with pytest.warns(ConstantModelWarning) as caught:
         model.fit(bags, y)
-    assert caught[0].category is (MovedThresholdWarning if is_found else ConstantModelWarning)
-    assert (model.intercept_shift_[0] > 0) == is_found
+    assert caught[0].category is (MovedThresholdWarning if is_ranked else ConstantModelWarning)
+    assert (model.intercept_shift_[0] > 0) == is_ranked
+
+
+def test_one_label_for_all_gives_way_to_the_more_frequent_one():
+    """However bags are ranked: here the wrong way round, so that one bag keeps the other label."""
+    scores, sign = np.arange(1.0, 7.0), np.array([1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
+    model, weight = Fixed(scores[:, None]), np.ones(6)
+    task = Task(None, encode_target(SIL(), (sign > 0).astype(int), weight), weight[:, None], weight)
+    with pytest.warns(MovedThresholdWarning, match="for 0% of the bags that have that label and 2"):
+        assert move_if_constant(model, task, scores, 1)
+    assert model.intercept_shift_[0] == -5.5
+    model = Fixed(-scores[:, None])  # "never" is the more frequent one, and these are ranked right
+    with pytest.warns(MovedThresholdWarning, match="for 100% of the bags that have that label and"):
+        assert move_if_constant(model, task, -scores, 0)
+    assert model.intercept_shift_[0] == 2.5
+    assert not move_if_constant(Fixed(scores[:, None] - 7.0), task, scores - 7.0, 0)
 
 
 def test_folds_know_bags_by_their_instances():
@@ -187,25 +220,30 @@ BY_FREQUENCY = [MIMLCA(), MIML(), MildML(), APR(epsilon=1e-6)]
 
 
 @pytest.mark.parametrize("model", BY_FREQUENCY, ids=lambda model: type(model).__name__)
-def test_methods_that_do_not_count_mistakes_predict_labels_as_often_as_there_are(model, tmp_path):
+def test_methods_that_do_not_count_mistakes_make_no_more_than_one_label_for_all(model, tmp_path):
     bags, y = rare_bags(shift=1.0)
     with pytest.warns(MovedThresholdWarning, match="and 0 is for 95%"):
         model = clone(model).fit(bags, y)
-    assert model.predict(bags).sum() == 5
-    before = np.sign(model.decision_function(bags) - model.intercept_shift_[0])
+    scores = model.decision_function(bags)
+    assert model.predict(bags).sum() in counts_nearest_to_all(scores, y)
+    before = np.sign(scores - model.intercept_shift_[0])
     assert (before == 2 * y - 1).mean() <= 0.95  # no better than always 0
     assert model.score(bags, y) > (before == 2 * y - 1).mean()
     bagwise.save(model, tmp_path / "m.model")
     again = bagwise.load(tmp_path / "m.model")
-    np.testing.assert_array_equal(again.decision_function(bags), model.decision_function(bags))
+    np.testing.assert_array_equal(again.decision_function(bags), scores)
 
 
-def test_labels_of_instances_are_matched_where_instances_are_learned_from():
+def test_learners_from_instances_are_judged_by_what_they_say_of_bags():
     bags, y = rare_bags(shift=1.0)
     with pytest.warns(MovedThresholdWarning):
         model = MLCA().fit(bags, y)
-    rows = bags.reshape(-1, 1, 3)
-    assert model.predict(rows).sum() == 5 * 6  # all instances of a positive bag bear its label
+    assert model.predict(bags).sum() in counts_nearest_to_all(model.decision_function(bags), y)
+    rows, of_rows = bags.reshape(-1, 3), np.repeat(y, 6)
+    with pytest.warns(MovedThresholdWarning):
+        model = MLCA().fit(rows, of_rows)  # here these are the bags
+    scores = model.decision_function(rows)
+    assert model.predict(rows).sum() in counts_nearest_to_all(scores, of_rows)
 
 
 def large_bags(n_bags, seed):

@@ -6,7 +6,6 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 
-from bagwise.base import Target
 from bagwise.base._target import _kind, class_weighted, encode_target
 
 
@@ -115,19 +114,6 @@ def test_weights_that_leave_one_class_are_refused():
         encode(["a", "b"], weight=[1.0, 0.0])
     with pytest.raises(ValueError, match="Got 0 class"):
         encode(["a", "b"], weight=[0.0, 0.0])
-
-
-@pytest.mark.parametrize("y", [[0, 1, 1], [0, 1, 2], np.eye(3, dtype=int)])
-def test_repeat_gives_instances_the_labels_of_their_bag(y):
-    target = encode(y)
-    sizes = np.array([2, 1, 3])
-    repeated = target.repeat(sizes)
-    assert isinstance(repeated, Target)
-    np.testing.assert_array_equal(repeated.signs, np.repeat(target.signs, sizes, axis=0))
-    if target.is_multilabel:
-        assert repeated.codes is None
-    else:
-        np.testing.assert_array_equal(repeated.codes, np.repeat(target.codes, sizes))
 
 
 Y = np.array(["a", "b", "b", "c", "b", "c"])

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from bagwise.base import best_threshold
-from bagwise.base._threshold import matching_threshold
+from bagwise.base._threshold import matching_threshold, ranked_right
 
 
 def errors(threshold, scores, sign, weight):
@@ -61,15 +62,60 @@ def test_as_much_weight_above_as_the_positive_bags_have(turn):
         return turn * matching_threshold(scores, sign, np.array(weight), resolution)
 
     scores = [-10.0, -3.0, -2.0, -1.0]
-    assert threshold(scores, [-1.0, -1.0, 1.0, -1.0]) == -1.5
-    assert threshold(scores, [1.0, -1.0, 1.0, -1.0]) == -2.5
-    assert threshold(scores, [1.0, -1.0, 1.0, 1.0]) == -6.5
+    assert threshold(scores, [-1.0, -1.0, -1.0, 1.0]) == -1.5
+    assert threshold(scores, [1.0, -1.0, 1.0, -1.0]) == -2.5  # two are wrong, as without
+    assert threshold(scores, [1.0, -1.0, 1.0, 1.0]) == -2.5  # at -6.5 two are wrong
+    assert threshold(scores, [-1.0, 1.0, 1.0, 1.0]) == -6.5
     assert threshold(scores, [-1.0, -1.0, 1.0, -1.0], [1.0, 1.0, 3.0, 1.0]) == -2.5
-    # A weight of 1 above and one of 5 are both off by 2: the one nearer to 0.
-    assert threshold(scores, [-1.0, 1.0, -1.0, -1.0], [1.0, 3.0, 4.0, 1.0]) == -1.5
+    # A weight of 1 above and one of 5 are both off by 2, and 4 is wrong: the one nearer to 0.
+    assert threshold(scores, [-1.0, -1.0, 1.0, -1.0], [5.0, 4.0, 3.0, 1.0]) == -2.5
     # Equal scores stay together.
     assert threshold([-3.0, -2.0, -1.0, -1.0], [-1.0, -1.0, 1.0, -1.0]) == -1.5
     assert threshold(scores, [1.0, -1.0, 1.0, -1.0], resolution=1.0) == -6.5
+
+
+@pytest.mark.parametrize("turn", [1.0, -1.0])
+def test_no_more_is_wrong_than_by_one_label_for_all(turn):
+    def threshold(signs):
+        sign = np.array([1.0 if c == "+" else -1.0 for c in signs])
+        scores = np.arange(len(sign)) - len(sign)  # from low to high, all of them negative
+        return turn * matching_threshold(turn * scores, turn * sign, np.ones(len(sign)))
+
+    assert threshold("----+--+-+") == -3.5  # the match: two of three are right
+    assert threshold("--+---+-") == -2.5  # the match: one of two is right, as many as by "-"
+    assert threshold("--+-") == -2.5  # with one above two are wrong, with two only one
+    assert threshold("++-----+-") == -2.5  # with three above four are wrong, with two only three
+    assert threshold("--+-+---") == -1.5  # three are wrong, which is the least
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_matching_thresholds_by_trying_all(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-5, 4, 12) / 2.0
+    sign = np.where(rng.permutation(12) < rng.integers(2, 10), 1.0, -1.0)
+    weight = rng.integers(1, 4, 12) * 0.1
+    known = np.unique(scores)
+    cuts = 0.5 * (known[1:] + known[:-1])
+    wrong = np.array([errors(cut, scores, sign, weight) for cut in cuts])
+    limit = min(weight[sign > 0].sum(), weight[sign < 0].sum())
+    allowed = cuts[wrong <= max(limit, wrong.min()) + 1e-9]
+    off = np.array([abs(weight[scores > cut].sum() - weight[sign > 0].sum()) for cut in allowed])
+    nearest = allowed[off <= off.min() + 1e-9]
+    threshold = matching_threshold(scores, sign, weight)
+    assert threshold in nearest
+    assert abs(threshold) == np.abs(nearest).min()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_that_are_ranked_right(seed):
+    rng = np.random.default_rng(seed)
+    scores, weight = rng.integers(-3, 4, 15) / 2.0, rng.random(15)
+    sign = np.where(rng.permutation(15) < 5, 1.0, -1.0)
+    expected = roc_auc_score(sign, scores, sample_weight=weight)
+    assert ranked_right(scores, sign, weight) == pytest.approx(expected)
+    noise = 1e-9 * rng.random(15)
+    assert ranked_right(scores + noise, sign, weight, 1e-5) == pytest.approx(expected)
+    assert ranked_right(noise, sign, weight, 1e-5) == pytest.approx(0.5)
 
 
 def test_nothing_matches_between_equal_scores():

@@ -10,8 +10,9 @@ from bagwise.base._classifier import BagClassifier
 class FrequencyThreshold(BagClassifier):
     """Base of classifiers whose optimum says nothing about where bags ought to be called positive.
 
-    Their threshold moves to where training bags are called positive as often as they are, if the
-    most frequent label is right for more of them. They have no ``intercept_`` that could take the
+    If the most frequent label is right for more training bags, their threshold moves to where
+    these are called positive as often as they are, or as near to that as no more of them are wrong
+    than by that label. They have no ``intercept_`` that could take the
     shift: `_bag_outputs` ends with `_shifted`.
     """
 

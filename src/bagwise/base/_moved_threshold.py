@@ -8,6 +8,10 @@ the scores they give to the last third.
 
 Methods that do not count mistakes, such as those that take the nearest centre, have no such optimum
 and hardly fit the labels of their training bags, whose own scores are good enough.
+
+As many bags as are positive ought to be called so. But where few are and the ranking is weak, most
+of these are called so wrongly: then it is fewer, or more, until the most frequent label alone would
+not be right more often.
 """
 
 from copy import copy
@@ -19,7 +23,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise._warnings import quiet, warn
 from bagwise.bags import Bags, bag_digests
 from bagwise.base._target import Target
-from bagwise.base._threshold import matching_threshold
+from bagwise.base._threshold import matching_threshold, ranked_right
 from bagwise.exceptions import MovedThresholdWarning
 
 if TYPE_CHECKING:
@@ -45,20 +49,14 @@ class Task(NamedTuple):
         )
 
 
-def move_threshold(
-    classifier: "BagClassifier",
-    task: Task,
-    scores: Floats,
-    fault: str,
-    unseen: Floats | None = None,
+def move_if_constant(
+    classifier: "BagClassifier", task: Task, scores: Floats, label: object
 ) -> bool:
-    """Move the threshold to where as much weight of bags is called positive as is positive.
+    """Move the threshold of a model that gives all training bags one label.
 
-    Counted are bags that were left out of a fit; or training bags, if the classifier does not
-    memorize them. If all training bags would still get one label there, it moves on until one of
-    them gets the other. The threshold stays if the counted bags are told apart no better than by
-    chance and no more of them are right. A threshold that the method learned from its training bags
-    is forgotten before.
+    It stays if bags are ranked no better than by chance, unless the other label is more frequent,
+    by weight. These are bags that were left out of a fit; or training bags, if the classifier does
+    not memorize them. A threshold that the method learned from its training bags is forgotten.
 
     Parameters
     ----------
@@ -68,47 +66,98 @@ def move_threshold(
         What it was fitted to.
     scores : ndarray of shape (n_bags,)
         Scores of these bags for the positive class.
-    fault : str
-        What is wrong with the threshold as it is, a sentence for the warning.
-    unseen : ndarray of shape (n_bags,), optional
-        What `unseen_scores` returns, if it is known.
+    label : object
+        What it predicts, for the warning.
 
     Returns
     -------
     bool
         Whether it was moved; a warning says so.
     """
-    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
     if np.ptp(scores) <= _RESOLUTION:
         return False
+    sign, weight = task.target.signs[:, 0], task.cost_weight[:, 0]
+    counted = unseen_scores(classifier, task) if classifier._memorizes else None
+    ranks = ranked_right(scores if counted is None else counted, sign, weight, _RESOLUTION)
+    if ranks <= 0.5 + _EQUAL and not _is_mistaken(scores, sign, weight):
+        return False
+    is_learned = classifier.intercept_shift_.any()
+    where = "with the threshold that it learned" if is_learned else "at its optimum"
+    name = type(classifier).__name__
+    fault = f"{name} predicts {label!r} {where} for every bag that it learned from."
+    return _move(classifier, task, scores, counted, fault)
+
+
+def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
+    """Move the threshold if the most frequent label is right more often, by weight of bags.
+
+    Counted are training bags; or bags that were left out of a fit, if the classifier knows its
+    training bags by heart.
+    """
+    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
+
+    def seen() -> Floats:
+        return np.asarray(side * classifier._bag_scores(task.bags)[:, 0])
+
+    unseen = unseen_scores(classifier, task) if classifier._knows_by_heart else None
+    asked = seen() if unseen is None else unseen
+    if not _is_mistaken(asked, sign, weight):
+        return
+    right, is_positive = (
+        float(np.average(share, weights=weight)) for share in ((asked > 0) == (sign > 0), sign > 0)
+    )
+    frequent = classifier.classes_[int((is_positive > 0.5) == (side > 0))]
+    which = "that it learned from" if unseen is None else "that are left out of the fit"
+    fault = (
+        f"{type(classifier).__name__} is right for {right:.0%} of the bags {which}, and "
+        f"{frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
+    )
+    scores = asked if unseen is None else seen()
+    if unseen is None and classifier._memorizes:
+        unseen = unseen_scores(classifier, task)
+    _move(classifier, task, scores, unseen, fault)
+
+
+def _is_mistaken(scores: Floats, sign: Floats, weight: Floats) -> bool:
+    """Return whether one sign for all bags would be right more often, by weight."""
+    is_right, is_positive = (
+        np.average(share, weights=weight) for share in ((scores > 0) == (sign > 0), sign > 0)
+    )
+    return bool(is_right < max(is_positive, 1.0 - is_positive) - _EQUAL)
+
+
+def _move(
+    classifier: "BagClassifier", task: Task, scores: Floats, unseen: Floats | None, fault: str
+) -> bool:
+    """Move the threshold to where as much weight of bags is called positive as is positive.
+
+    Or as near to that as no more is wrong than by the most frequent label; see
+    `matching_threshold`. Counted are the unseen scores of bags, if there are any. If all training
+    bags would still get one label there, it moves on until one of them gets the other.
+
+    Returns whether it was moved. The warning begins with the fault.
+    """
+    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
     learned = -side * float(classifier.intercept_shift_[0])
     scores = scores + learned  # as at the optimum
-    counted = scores
-    if classifier._memorizes:
-        counted = unseen_scores(classifier, task) if unseen is None else unseen
-    level = matching_threshold(counted, sign, weight, _RESOLUTION)
-    if level is None:
-        return False
-    found, mistaken = (
-        float(np.average(counted[mine] > level, weights=weight[mine]))
-        for mine in (sign > 0, sign < 0)
-    )
-    before = np.average((counted > learned) == (sign > 0), weights=weight)
-    after = np.average((counted > level) == (sign > 0), weights=weight)
-    if found <= mistaken and after <= before + _EQUAL:
-        return False
-    matching, level = level, _between(scores, level)
+    counted = scores if unseen is None else unseen
+    matching = matching_threshold(counted, sign, weight, _RESOLUTION)
+    level = None if matching is None else _between(scores, matching)
     if level is None:
         return False
     shift = -side * (level - learned)
     classifier.intercept_shift_ += shift
     if hasattr(classifier, "intercept_"):  # others add the shift itself
         classifier.intercept_ = classifier.intercept_ + shift
+    found, mistaken = (
+        float(np.average(counted[mine] > level, weights=weight[mine]))
+        for mine in (sign > 0, sign < 0)
+    )
     positive = classifier.classes_[int(side > 0)]
-    where = ", where bags are left out of the fit" if classifier._memorizes else ""
+    where = "" if unseen is None else ", where bags are left out of the fit"
     why = (
-        f"so that it predicts {positive.item()!r} as often as there is that label: for "
-        f"{found:.0%} of the bags that have it and {mistaken:.0%} of the others{where}"
+        f"so that it predicts {positive.item()!r} for {found:.0%} of the bags that have that label "
+        f"and {mistaken:.0%} of the others{where}"
         if level == matching
         else "just so far that they do not all get the same label"
     )
@@ -126,33 +175,6 @@ def _between(scores: Floats, level: float) -> float | None:
         return None
     k = gaps[0] if level < ordered[0] else gaps[-1]
     return float(0.5 * (ordered[k] + ordered[k + 1]))
-
-
-def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
-    """Move the threshold if the most frequent label is right more often, by weight of bags.
-
-    Counted are training bags; or bags that were left out of a fit, if the classifier knows its
-    training bags by heart.
-    """
-    sign, weight, side = task.target.signs[:, 0], task.cost_weight[:, 0], task.target.side
-
-    def seen() -> Floats:
-        return np.asarray(side * classifier._bag_scores(task.bags)[:, 0])
-
-    unseen = unseen_scores(classifier, task) if classifier._knows_by_heart else None
-    counted = seen() if unseen is None else unseen
-    is_positive = float(np.average(sign > 0, weights=weight))
-    right = float(np.average((counted > 0) == (sign > 0), weights=weight))
-    if right >= max(is_positive, 1.0 - is_positive) - _EQUAL:
-        return
-    frequent = classifier.classes_[int((is_positive > 0.5) == (side > 0))]
-    which = "that it learned from" if unseen is None else "that are left out of the fit"
-    fault = (
-        f"{type(classifier).__name__} is right for {right:.0%} of the bags {which}, and "
-        f"{frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
-    )
-    scores = counted if unseen is None else seen()
-    move_threshold(classifier, task, scores, fault, unseen)
 
 
 def folds(task: Task) -> Integers | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bagwise.base._constant import in_turn, scores_if_constant, warn_constant
-from bagwise.base._moved_threshold import Task, move_if_mistaken, move_threshold
+from bagwise.base._moved_threshold import Task, move_if_constant, move_if_mistaken
 
 if TYPE_CHECKING:
     from bagwise.base._classifier import BagClassifier
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def review(classifier: "BagClassifier", task: Task) -> None:
     """Move the threshold of a model that predicts one class for all training bags, or warn.
 
-    It moves only with two classes; see `move_threshold`. Of classifiers that do not count mistakes
-    it moves sooner: where the most frequent label is right more often; see `move_if_mistaken`.
+    It moves only with two classes; see `move_if_constant`. Of classifiers that do not count
+    mistakes it moves sooner: where the most frequent label is right more often; see
+    `move_if_mistaken`.
 
     Parameters
     ----------
@@ -38,13 +39,7 @@ def review(classifier: "BagClassifier", task: Task) -> None:
         return
     (label,) = classifier._labels_of(scores[:1])
     if is_movable:
-        is_learned = classifier.intercept_shift_.any()
-        where = "with the threshold that it learned" if is_learned else "at its optimum"
-        fault = (
-            f"{type(classifier).__name__} predicts {label.item()!r} {where} for every bag that it "
-            f"learned from."
-        )
         in_place = target.side * scores[np.argsort(order), 0]
-        if move_threshold(classifier, task, in_place, fault):
+        if move_if_constant(classifier, task, in_place, label.item()):
             return
     warn_constant(classifier, label)

@@ -76,10 +76,6 @@ class Target:
         labels = self.positive if self.codes is None else self.codes
         return bool((labels == labels[0]).all())
 
-    def repeat(self, sizes: Integers) -> "Target":
-        """Return the target of instances that inherit the labels of bags of these sizes."""
-        return self.take(np.repeat(np.arange(self.n_bags), sizes))
-
     def take(self, bags: Integers) -> "Target":
         """Return the target of some of the bags."""
         if self.codes is None:

@@ -31,17 +31,36 @@ def matching_threshold(
 ) -> float | None:
     """Return the threshold above which there is as much weight as the positive bags have.
 
-    It lies in the middle between two scores. Of several that come as close to a millionth of all
-    weight it is the one nearest to 0. Scores that differ by at most ``resolution`` are taken for
-    equal; None if all are.
+    If more weight is on the wrong side there than by one sign for all bags, it is the next one,
+    by weight above it, where that is not so; and if there is none, one with the least weight on the
+    wrong side. It lies in the middle between two scores. Of several that are as good to a millionth
+    of all weight it is the one nearest to 0. Scores that differ by at most ``resolution`` are taken
+    for equal; None if all are.
     """
     order = np.argsort(scores, kind="stable")
-    level, heavy = scores[order], weight[order]
+    level, heavy = scores[order], (sign * weight)[order]
     apart = np.diff(level) > resolution
     if not apart.any():
         return None
+    equal = 1e-6 * weight.sum()
+    positive, negative = (float(weight[sign == side].sum()) for side in (1.0, -1.0))
     middle = 0.5 * (level[:-1] + level[1:])[apart]
-    above = weight.sum() - np.cumsum(heavy)[:-1][apart]
-    off = np.abs(above - weight[sign > 0].sum())
-    good = off <= off.min() + 1e-6 * weight.sum()
-    return float(middle[np.where(good, np.abs(middle), np.inf).argmin()])
+    above = weight.sum() - np.cumsum(np.abs(heavy))[:-1][apart]
+    wrong = negative + np.cumsum(heavy)[:-1][apart]
+    good = wrong <= max(wrong.min(), min(positive, negative)) + equal
+    off = np.where(good, np.abs(above - positive), np.inf)
+    return float(middle[np.where(off <= off.min() + equal, np.abs(middle), np.inf).argmin()])
+
+
+def ranked_right(scores: Floats, sign: Floats, weight: Floats, resolution: float = 0.0) -> float:
+    """Return the share of pairs, by weight, in which the positive bag has the higher score.
+
+    This is the area under the ROC curve. Pairs of equal scores count half; these are scores with no
+    step of more than ``resolution`` between them.
+    """
+    order = np.argsort(scores, kind="stable")
+    place = np.append(0, np.cumsum(np.diff(scores[order]) > resolution))
+    heavy = (sign * weight)[order]
+    positive, negative = (np.bincount(place, np.maximum(side * heavy, 0.0)) for side in (1.0, -1.0))
+    below = np.cumsum(negative) - 0.5 * negative
+    return float(positive @ below / (positive.sum() * negative.sum()))

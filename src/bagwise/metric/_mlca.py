@@ -108,8 +108,6 @@ class MLCA(ClusterMetricLearner):
         n = 0 if y is None or holds_lists(y) else len(np.asarray(y))
         if n == len(bags) or n != bags.n_instances:
             (bags, target, *_, weight), known = super()._encode(bags, y, sample_weight)
-            target, weight = target.repeat(bags.sizes), np.repeat(weight, bags.sizes)
-            bags = singletons(bags)
         else:
             if sample_weight is not None:
                 sample_weight = np.repeat(np.asarray(sample_weight), bags.sizes)
@@ -128,7 +126,7 @@ class MLCA(ClusterMetricLearner):
         rng: np.random.Generator,
     ) -> tuple[Integers, Certificate]:
         assert target.codes is not None  # lists are refused in _encode
-        return target.codes.astype(np.int64), Certificate.nothing()
+        return np.repeat(target.codes.astype(np.int64), bags.sizes), Certificate.nothing()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
