@@ -72,12 +72,13 @@ def checked_array(
     shape: tuple[int | None, ...],
     *,
     spread: bool = False,
+    copy: bool = True,
 ) -> Floats:
-    """Return finite numbers of our own in a given shape, of which None fits any length.
+    """Return finite numbers in a given shape, of which None fits any length.
 
-    With ``spread`` one number stands for all.
+    With ``spread`` one number stands for all. They are a copy, unless they are only read.
     """
-    out = np.array(values, np.float64)
+    out = np.array(values, np.float64) if copy else np.asarray(values, np.float64)
     if out.ndim == 0 and spread:
         out = np.full(shape, out)  # type: ignore[arg-type]
     fits = out.ndim == len(shape)

@@ -134,12 +134,12 @@ def solve_svm_by_passes(
     if start is not None:
         z = start.decision[live] - start.intercept
         near = (start.x, start.intercept, z), start.answers[live]
-    dual, answers = np.zeros(rows.n), np.zeros(rows.n)
     with single_blas_thread():
         search.run(near)
         decision = _decision(rows, search, live, start)
-    dual[live] = search.dual
-    answers[live] = search.multipliers
+    dual = _spread(search.dual, live, rows.n)
+    is_dual = search.multipliers is search.dual
+    answers = dual if is_dual else _spread(search.multipliers, live, rows.n)
     return PassSVMResult(
         x=search.w,
         intercept=search.b,
@@ -163,9 +163,16 @@ def _checked_start(rows: PassRows, start: PassSVMResult | None) -> PassSVMResult
     return replace(
         start,
         x=checked_array(_NAME, "start.x", start.x, (rows.d,)),
-        decision=checked_array(_NAME, "start.decision", start.decision, (rows.n,)),
-        answers=checked_array(_NAME, "start.answers", start.answers, (rows.n,)),
+        decision=checked_array(_NAME, "start.decision", start.decision, (rows.n,), copy=False),
+        answers=checked_array(_NAME, "start.answers", start.answers, (rows.n,), copy=False),
     )
+
+
+def _spread(values: Floats, live: Integers, n: int) -> Floats:
+    """Return values of some rows among zeros for the others."""
+    out = np.zeros(n)
+    out[live] = values
+    return out
 
 
 def _decision(
@@ -174,10 +181,11 @@ def _decision(
     """Return the decision function on all rows; those of cost 0 are read now, if they must be."""
     if start is not None and search.w is start.x:
         return start.decision + (search.b - start.intercept)
-    out = np.empty(rows.n)
-    out[live] = search.z
+    out = _spread(search.z, live, rows.n)
     is_other = np.ones(rows.n, bool)
     is_other[live] = False
     others = np.flatnonzero(is_other)
-    out[others] = rows.part(others).dot(search.w) if len(others) and search.w.any() else 0.0
-    return out + search.b
+    if len(others) and search.w.any():
+        out[others] = rows.part(others).dot(search.w)
+    out += search.b
+    return out
