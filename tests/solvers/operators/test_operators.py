@@ -251,6 +251,7 @@ def test_rows_piece_by_piece(monkeypatch, as_matrix):
     np.testing.assert_allclose(rows.combine(weight), weight @ X)
     np.testing.assert_allclose(rows.square_norms(), (X**2).sum(axis=1))
     np.testing.assert_allclose(rows.curvature(weight), bordered.T @ (weight[:, None] * bordered))
+    np.testing.assert_allclose(rows.curvature_diagonal(weight), weight @ bordered**2)
     np.testing.assert_allclose(rows.gram(), X @ X.T, atol=1e-12)
 
 

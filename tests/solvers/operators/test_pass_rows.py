@@ -50,6 +50,9 @@ def test_products_are_those_of_the_matrix(layout, with_more, tmp_path):
     assert rows.n == len(X)
     np.testing.assert_allclose(rows.dot(w), X @ w, atol=1e-6)
     np.testing.assert_allclose(rows.combine(factor), X.T @ factor, atol=1e-4)
+    bend = np.abs(factor)
+    squares = np.column_stack([X, np.ones(len(X))]) ** 2
+    np.testing.assert_allclose(rows.curvature_diagonal(bend), bend @ squares, rtol=1e-6)
     some = np.array([len(X) - 1, 5, 0, len(X) - 3, 7, 5])
     np.testing.assert_allclose(rows.take(some).dot(w), X[some] @ w, atol=1e-6)
 

@@ -227,6 +227,19 @@ def bounds_of(X, sign, C):
     return _pass_svm_bounds.Bounds(rows_of(X), sign, C * ones, ones, 1e-6, 500)
 
 
+def test_rows_of_text_at_a_large_cost():
+    """Features of which most are rare: a small sample of the rows would not know them."""
+    rng = np.random.default_rng(0)
+    n, d = 20_000, 10_000
+    chance = 1.0 / np.arange(1, d + 1)
+    columns = rng.choice(d, size=(n, 20), p=chance / chance.sum())
+    X = sp.csr_array((np.ones(n * 20), columns.ravel(), np.arange(0, 20 * n + 1, 20)), (n, d))
+    X.sum_duplicates()
+    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    found = solve_svm_by_passes(rows_of(X), sign, 100.0, max_iter=200)
+    assert found.residual < 0.01
+
+
 @pytest.mark.parametrize("n", [0, 1, 700, 9_999, 10_000])
 @pytest.mark.parametrize("kind", ["plain", "equal", "ascending", "few"])
 def test_the_largest_values_are_found(kind, n):

@@ -170,6 +170,21 @@ class FeatureRows(RowOperator):
                 out += dense.T @ dense
         return out
 
+    def curvature_diagonal(self, weight: Floats) -> Floats:
+        """Return the diagonal of the same: the sum of ``weight * [x * x, 1]`` over the rows."""
+        out = np.zeros(self.d + 1)
+        for rows in self.slices():
+            checkpoint()
+            block, part = self.matrix[self.rows[rows]], weight[rows]
+            if self.is_sparse:
+                squares = np.square(block.data, dtype=np.float64)
+                squares *= np.repeat(part, np.diff(block.indptr))
+                out[:-1] += np.bincount(block.indices, squares, self.d)
+            else:
+                out[:-1] += np.einsum("i,ij,ij->j", part, block, block, dtype=np.float64)
+            out[-1] += part.sum()
+        return out
+
     def rough_curvature(self, weight: Floats) -> Floats:
         """Return the same, of rows in single precision in that, unless its rounding matters.
 

@@ -120,12 +120,24 @@ class PassRows(RowOperator):
         def add(part: FeatureRows, rows: slice) -> Floats | None:
             return part.combine(factor[rows]) if factor[rows].any() else None
 
-        out = np.zeros(self.d)
-        for total in self._map(add):  # in the order of the chunks
+        last = None
+        if self._more is not None:
+            last = self._more.combine(factor[self.n_instances :])
+        return self._sum(add, (self.d,), last)
+
+    def _sum(
+        self,
+        function: Callable[[FeatureRows, slice], Floats | None],
+        shape: tuple[int, ...],
+        last: Floats | None,
+    ) -> Floats:
+        """Return the sum of what a function makes of chunks, in their order, and of a last term."""
+        out = np.zeros(shape)
+        for total in self._map(function):
             if total is not None:
                 out += total
-        if self._more is not None:
-            out += self._more.combine(factor[self.n_instances :])
+        if last is not None:
+            out += last
         return self._checked(out)
 
     def diagonal(self) -> Floats:
@@ -180,14 +192,21 @@ class PassRows(RowOperator):
         def add(part: FeatureRows, rows: slice) -> Floats | None:
             return _curvature(part, weight[rows])
 
-        out = np.zeros((self.d + 1, self.d + 1))
-        for total in self._map(add):  # in the order of the chunks
-            if total is not None:
-                out += total
         last = None
         if self._more is not None:
             last = _curvature(self._more, weight[self.n_instances :])
-        return self._checked(out if last is None else out + last)
+        return self._sum(add, (self.d + 1, self.d + 1), last)
+
+    def curvature_diagonal(self, weight: Floats) -> Floats:
+        """Return the diagonal of the same: one pass over the rows in use."""
+
+        def add(part: FeatureRows, rows: slice) -> Floats | None:
+            return _curvature_diagonal(part, weight[rows])
+
+        last = None
+        if self._more is not None:
+            last = _curvature_diagonal(self._more, weight[self.n_instances :])
+        return self._sum(add, (self.d + 1,), last)
 
     def take(self, rows: Integers) -> FeatureRows:
         """Return a copy of some rows, in memory."""
@@ -260,3 +279,8 @@ class PassRows(RowOperator):
 def _curvature(rows: FeatureRows, weight: Floats) -> Floats | None:
     used = np.flatnonzero(weight)
     return rows.take(used).curvature(weight[used]) if len(used) else None
+
+
+def _curvature_diagonal(rows: FeatureRows, weight: Floats) -> Floats | None:
+    used = np.flatnonzero(weight)
+    return rows.take(used).curvature_diagonal(weight[used]) if len(used) else None

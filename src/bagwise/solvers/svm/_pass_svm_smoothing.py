@@ -154,9 +154,14 @@ class Smoothing:
         model.w, model.b, model.z = model.w + step * dw, model.b + step * db, model.z + step * dz
 
     def _sample(self) -> tuple[Integers, Floats]:
-        """Return rows that tell the curvature, and how much each of them bends."""
-        d, (free, weight) = self.bounds.rows.d, self.model.free_terms()
-        size = max(_SAMPLE * min(d, _MOST_FEATURES), _SMALLEST_SAMPLE)
+        """Return rows that tell the curvature, and how much each of them bends.
+
+        Where they are short, as in text, there are many: of a feature that none of them has, they
+        tell nothing.
+        """
+        bounds, (free, weight) = self.bounds, self.model.free_terms()
+        size = max(_SAMPLE * min(bounds.rows.d, _MOST_FEATURES), _SMALLEST_SAMPLE)
+        size = max(size, min(_SAMPLE * bounds.rows.d, bounds.most_rows))
         if len(free) <= size:
             return free.copy(), weight.copy()
         some = np.sort(self.rng.choice(len(free), size, replace=False))

@@ -430,7 +430,11 @@ class NewtonModel:
         return np.append(-self.gradient - rows.combine(change), db)
 
     def _conjugate_direction(self, rows: FeatureRows, weight: Floats) -> Floats:
-        """Solve roughly by conjugate gradients, without forming a matrix."""
+        """Solve roughly by conjugate gradients, without forming a matrix.
+
+        Features are scaled by the diagonal of the matrix: in text some are in most rows, most in
+        hardly any.
+        """
         has_b = self.rho is not None
 
         def times(v: Floats) -> Floats:
@@ -439,9 +443,9 @@ class NewtonModel:
             return np.append(v[:-1] + rows.combine(bent), last)
 
         right = -np.append(self.gradient, self.gradient_b)
-        scale = np.ones(len(right))
-        if has_b:
-            scale[-1] = max(float(weight.sum()), 1.0)
+        scale = rows.curvature_diagonal(weight)
+        scale[:-1] += 1.0
+        scale[-1] = max(scale[-1], 1.0) if has_b else 1.0
         x, residual = np.zeros(len(right)), right.copy()
         p = preconditioned = residual / scale
         product, first = float(residual @ preconditioned), float(np.abs(right).max())
