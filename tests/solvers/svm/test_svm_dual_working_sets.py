@@ -47,6 +47,29 @@ def test_problem_larger_than_a_working_set():
     np.testing.assert_allclose(shuffled.decision, result.decision[order], atol=1e-9)
 
 
+@pytest.mark.parametrize(("loss", "cost"), [("hinge", 1.0), ("squared_hinge", 1e4)])
+def test_a_working_set_that_holds_all_that_matters_serves_again(monkeypatch, loss, cost):
+    """Its inner products, with the ridge, are not read a second time."""
+    monkeypatch.setattr(dual_search, "_WHOLE", 32)
+    monkeypatch.setattr(dual_search, "_SMALLEST_SET", 200)
+    monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
+    copies, sets = [], []
+    square, push = svm_dual_state.State.square, dual_set.WorkingSet.push
+    monkeypatch.setattr(
+        svm_dual_state.State,
+        "square",
+        lambda state, rows, out: (copies.append(len(rows)), square(state, rows, out)),
+    )
+    monkeypatch.setattr(
+        dual_set.WorkingSet,
+        "push",
+        lambda work: (sets.append(work.rows), push(work)),
+    )
+    p = problem(n=300, cost=cost)
+    assert_optimal(p, solve(p, loss=loss), loss=loss)
+    assert 0 < len(copies) < len([rows for rows in sets if rows is not None])
+
+
 def test_working_sets_from_a_warm_start(small_working_sets):
     p = problem(n=300, cost=5.0)
     cold = solve(p)

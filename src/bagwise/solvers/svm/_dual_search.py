@@ -375,7 +375,7 @@ class DualSearch(ABC):
         exact = max(_EXACT * self.tol, self.point.rounding)
         if violation > self.tol:
             return not polished
-        if self.attempts >= _POLISH_ATTEMPTS or (polished and violation <= exact):
+        if self.attempts >= _POLISH_ATTEMPTS or violation <= exact:
             return False
         if np.count_nonzero(self.point.free) > LARGEST_FREE:
             return False

@@ -22,6 +22,8 @@ from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
 from bagwise.solvers.svm._svm_dual_set import WorkingSet, precision
 from bagwise.solvers.svm._svm_dual_state import NAME, State
 
+_ABOUT = 1.3  # times what is asked for: a working set that is there already may have as many rows
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SVMDualResult(Result):
@@ -140,6 +142,7 @@ class _Search(DualSearch):
         self, state: State, tol: float, max_iter: int, *, polish: bool, gap: float
     ) -> None:
         self.state, self.in_memory, self.n_active = state, state.source is None, state.n
+        self.last, self.last_gram = np.empty(0, np.int64), np.empty((0, 0))  # of a working set
         polish_rounds = 4 if polish else 0
         super().__init__(
             NAME, state, tol, max_iter, steps_per_row=20, polish_rounds=polish_rounds, gap=gap
@@ -176,7 +179,15 @@ class _Search(DualSearch):
 
     def some_rows(self, violation: float, free: Booleans, size: int) -> WorkingSet:
         state = self.state
-        return self.copied(breaking_rows(*state.scores(violation), free, state.cost == 0.0, size))
+        grow, shrink = state.scores(violation)
+        if self.serves_again(free | (np.maximum(grow, shrink) > 0.0), size):
+            return WorkingSet(state, self.last, self.last_gram)
+        return self.copied(breaking_rows(grow, shrink, free, state.cost == 0.0, size))
+
+    def serves_again(self, needed: Booleans, size: int) -> bool:
+        """Tell whether the last working set holds these rows, and is not much too large."""
+        holds = np.count_nonzero(needed[self.last]) == np.count_nonzero(needed)
+        return bool(holds and 0 < len(self.last) <= _ABOUT * size)
 
     def largest_set(self, n_free: int) -> int:
         """Return the usual number, or up to 1.4 times as many if all free rows then fit."""
@@ -186,8 +197,10 @@ class _Search(DualSearch):
     def copied(self, chosen: Booleans) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
         rows = np.flatnonzero(chosen)
+        self.last_gram = np.empty((0, 0))  # before the next needs room
         gram = self.square(len(rows), precision(len(rows)))
         self.state.square(rows, gram)
+        self.last, self.last_gram = rows, gram
         return WorkingSet(self.state, rows, gram)
 
     def result(self, solve_time: float) -> SVMDualResult:

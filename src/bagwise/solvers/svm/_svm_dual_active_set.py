@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_JOINING = 32  # rows that leave a bound at once
 _NEAR_WORST = 0.3  # of the worst violation: rows below it wait
-_FEW = 500  # rows that may meet bounds in one solution, whatever the budget
+_FEW = 500  # rows that may meet bounds in one solution of so many, whatever the budget
 
 
 class ActiveSet:
@@ -63,7 +63,8 @@ class ActiveSet:
         left, before = most_changes, np.inf
         while self.is_positive:
             checkpoint()
-            left -= self._solve(max(left, _FEW))
+            few = min(_FEW, _FEW**3 // max(1, len(self.free)) ** 2)  # each costs as a square
+            left -= self._solve(max(left, few))
             if left <= 0 or len(self.free) < 2:
                 break
             spread = float(np.ptp(self.work.v[self.free]))
