@@ -21,6 +21,7 @@ from bagwise.solvers.svm._grouped_dual_set import WorkingSet
 from bagwise.solvers.svm._grouped_dual_state import NAME, Problem, State
 
 _PATIENCE = 20_000  # steps after which Newton steps are tried, at the latest
+_LATE = 4  # steps for each row after which they are tried where the answer need not be exact
 _POLISH_ROUNDS = 12  # of Newton steps that make an answer exact
 
 
@@ -144,9 +145,10 @@ class _Search(DualSearch):
 
     def __init__(self, state: State, tol: float, max_iter: int, *, polish: bool) -> None:
         self.state, self.n_active = state, len(state.problem.active)
-        polish_rounds = _POLISH_ROUNDS if polish else 0
+        # Newton steps make answers exact: to find rough ones, they come late.
+        steps_per_row, polish_rounds = (1, _POLISH_ROUNDS) if polish else (_LATE, 0)
         super().__init__(
-            NAME, state, tol, max_iter, steps_per_row=1, most_patience=_PATIENCE,
+            NAME, state, tol, max_iter, steps_per_row=steps_per_row, most_patience=_PATIENCE,
             polish_rounds=polish_rounds,
         )  # fmt: skip
 
