@@ -49,6 +49,11 @@ def gradients(X, kernel):
     return gradient_sum(kernel, X, FAR.astype(X.dtype), np.ones((X.shape[0], 2)))
 
 
+def statistics(X):
+    found = bag_statistics(X, STARTS, STOPS, "mean_std")
+    return found.toarray() if sparse.issparse(found) else found
+
+
 def direction(X):
     total, length = balance_direction(BagSource(Bags(X, [0, N // 2, N])))
     return np.append(total, length)
@@ -63,7 +68,7 @@ SUMS = {
     "segment_logsumexp": (lambda X: segment_logsumexp(X, STARTS, STOPS), False),
     "segment_softmax": (lambda X: segment_softmax(X, STARTS[:1], STOPS[:1]), False),
     "scan_max": (lambda X: scan_max(X, np.ones((2, 4)), STARTS, STOPS)[0], True),
-    "bag_statistics": (lambda X: bag_statistics(X, STARTS, STOPS, "mean_std"), True),
+    "bag_statistics": (statistics, True),
     "resolve_gamma": (lambda X: resolve_gamma("scale", X), True),
     "balance_direction": (direction, True),
 }

@@ -21,7 +21,7 @@ from bagwise.bags._segments import (
     segment_sum,
 )
 from bagwise.bags._source import BagSource, Chunk, in_parts, instance_bytes, parse_bytes
-from bagwise.bags._sparse_sums import sparse_sums
+from bagwise.bags._sparse_sums import sparse_moments, sparse_range, sparse_sums
 from bagwise.bags._store import StoreWriter
 
 __all__ = [
@@ -49,5 +49,7 @@ __all__ = [
     "segment_scatter",
     "segment_softmax",
     "segment_sum",
+    "sparse_moments",
+    "sparse_range",
     "sparse_sums",
 ]

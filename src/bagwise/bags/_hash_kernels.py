@@ -101,21 +101,22 @@ def digest_sparse(
     stops: NDArray[Any],
     out: NDArray[np.uint64],
 ) -> None:
-    """Hash bags of rows of a CSR matrix like those of the same dense matrix."""
+    """Hash bags of rows of a CSR matrix like those of the same dense matrix.
+
+    The hash of a pair of features is added when the first of them comes, and put right if the other
+    one follows. There is no branch on columns, which nothing could predict.
+    """
     nothing = np.uint32(0)
     for b in range(len(starts)):
         out[b] = 0
         for i in range(starts[b], stops[b]):
-            total, p, stop = np.uint64(0), indptr[i], indptr[i + 1]
-            while p < stop:
-                j = indices[p]
-                key = scrambled(np.uint64(j // 2))
-                low, high = single_bits(data[p]), nothing
-                if j % 2:
-                    low, high = nothing, low
-                elif p + 1 < stop and indices[p + 1] == j + 1:
-                    p += 1
-                    high = single_bits(data[p])
-                total += pair_hash(low, high, key) - pair_hash(nothing, nothing, key)
-                p += 1
+            total, before, last = np.uint64(0), np.int64(-2), nothing
+            for p in range(indptr[i], indptr[i + 1]):
+                j = np.int64(indices[p])
+                bits, key = single_bits(data[p]), scrambled(np.uint64(j >> 1))
+                is_second = np.uint32(-(j & 1))  # all bits, or none
+                first = last & is_second & np.uint32(-np.int64(before == j - 1))
+                total += pair_hash((bits & ~is_second) | first, bits & is_second, key)
+                total -= pair_hash(first, nothing, key)
+                before, last = j, bits
             out[b] += scrambled(total)

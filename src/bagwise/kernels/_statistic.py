@@ -4,21 +4,25 @@ The statistic kernel of Gärtner, Flach, Kowalczyk and Smola (2002) is an ordina
 these vectors; on minima and maxima it is the minimax kernel.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
-from bagwise._threads import checkpoint
-from bagwise.bags import segment_mean, segment_moments, segment_range
-from bagwise.kernels._rows import Matrix, canonical_rows, common_dtype, slices
+from bagwise._arrays import Integers
+from bagwise.bags import (
+    segment_mean,
+    segment_moments,
+    segment_range,
+    sparse_moments,
+    sparse_range,
+    sparse_sums,
+)
+from bagwise.kernels._rows import Matrix, canonical_rows, common_dtype
 from bagwise.kernels._sides import Side
 
 _STATISTICS = ("mean", "mean_std", "minmax")
-_ENTRIES = 1 << 19  # stored entries of a sparse matrix that one step looks at
 
 
 def bag_statistics(
@@ -28,7 +32,7 @@ def bag_statistics(
     statistic: str = "minmax",
     *,
     n_threads: int | None = None,
-) -> NDArray[Any]:
+) -> Matrix:
     """Return one vector of statistics per bag.
 
     Parameters
@@ -47,8 +51,8 @@ def bag_statistics(
 
     Returns
     -------
-    ndarray of shape (n_bags, 2 * n_features), or (n_bags, n_features) for the means
-        In the precision of ``X``.
+    ndarray or CSR array of shape (n_bags, 2 * n_features), or (n_bags, n_features) for the means
+        In the precision of ``X``, and sparse if ``X`` is.
 
     Notes
     -----
@@ -75,7 +79,7 @@ def bag_statistics(
         msg = f"bag_statistics needs bags with at least one instance. Bag {empty[0]} has none."
         raise ValueError(msg)
     if sp.issparse(X):
-        found = _sparse_statistics(side, statistic)
+        found = _sparse_statistics(side, statistic, n_threads)
     else:
         found = _dense_statistics(side, statistic, n_threads)
     return found.astype(common_dtype(X), copy=False)
@@ -92,48 +96,10 @@ def _dense_statistics(side: Side, statistic: str, n_threads: int | None) -> NDAr
     return np.hstack([mean, np.sqrt(squares)])
 
 
-def _sparse_statistics(side: Side, statistic: str) -> NDArray[Any]:
+def _sparse_statistics(side: Side, statistic: str, n_threads: int | None) -> Matrix:
+    values = side.matrix, side.starts, side.stops
     if statistic == "minmax":
-        return _sparse_extremes(side)
-    size = (side.stops - side.starts)[:, None]
-    mean: Floats = side.feature_sums().toarray() / size
-    if statistic == "mean":
-        return mean
-    return np.hstack([mean, np.sqrt(_sparse_squares(side, mean) / size)])
-
-
-def _sparse_squares(side: Side, mean: Floats) -> Floats:
-    out, stored = np.zeros_like(mean), np.zeros(mean.shape, np.int64)
-    for place, values in _stored_entries(side):
-        np.add.at(out.reshape(-1), place, (values - mean.reshape(-1)[place]) ** 2)
-        np.add.at(stored.reshape(-1), place, 1)
-    zeros = (side.stops - side.starts)[:, None] - stored
-    return out + zeros * mean**2
-
-
-def _sparse_extremes(side: Side) -> Floats:
-    shape = (len(side.starts), side.matrix.shape[1])
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    stored = np.zeros(shape, np.int64)
-    for place, values in _stored_entries(side):
-        np.minimum.at(low.reshape(-1), place, values)
-        np.maximum.at(high.reshape(-1), place, values)
-        np.add.at(stored.reshape(-1), place, 1)
-    has_zero = stored < (side.stops - side.starts)[:, None]
-    np.minimum(low, 0.0, out=low, where=has_zero)
-    np.maximum(high, 0.0, out=high, where=has_zero)
-    return np.hstack([low, high])
-
-
-def _stored_entries(side: Side) -> Iterator[tuple[Integers, Floats]]:
-    """Yield the stored entries of all bags in steps, each with its place in (bags x features)."""
-    matrix = side.matrix
-    begin = matrix.indptr[side.starts].astype(np.int64)
-    bounds = np.concatenate([[0], np.cumsum(matrix.indptr[side.stops] - begin)])
-    for step in slices(int(bounds[-1]), _ENTRIES):
-        checkpoint()
-        entry = np.arange(step.start, step.stop)
-        bag = np.searchsorted(bounds, entry, side="right") - 1
-        entry += begin[bag] - bounds[bag]
-        place = bag * matrix.shape[1] + matrix.indices[entry]
-        yield place, matrix.data[entry].astype(np.float64)
+        return sparse_range(*values, n_threads=n_threads)
+    if statistic == "mean_std":
+        return sparse_moments(*values, n_threads=n_threads)
+    return sparse_sums(*values, divisor=side.stops - side.starts, n_threads=n_threads)

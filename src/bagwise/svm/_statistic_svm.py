@@ -1,8 +1,10 @@
 """Support vector machines on statistics of bags (Gärtner et al. 2002)."""
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
@@ -11,6 +13,8 @@ from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.kernels import bag_statistics
 from bagwise.svm.machinery._bag_kernel_machine import BagRowMachine
 from bagwise.svm.machinery._kernel_machine import KernelMachine
+
+_WELL_FILLED = 0.3  # share of stored entries from which on sparse statistics are made dense
 
 
 class StatisticMachine(BagRowMachine):
@@ -30,19 +34,30 @@ class StatisticMachine(BagRowMachine):
         """Return the statistics of each bag, as bags of one; a given kernel has them in it."""
         if self.kernel == "precomputed":
             return self._one_row_each(bags)
+        is_linear = self.kernel == "linear"
 
         def vectors(bags: Bags) -> Bags:
             rows = in_parts(bags, lambda part: bag_statistics(*part.segments, self.statistic))
+            is_filled = sp.issparse(rows) and rows.nnz > _WELL_FILLED * math.prod(rows.shape)
+            if is_filled or (sp.issparse(rows) and not is_linear):
+                rows = rows.toarray()  # products of dense rows are faster
             return Bags(rows, np.arange(len(bags) + 1))
 
         share = self._share(bags)
-        if share is None or not share.fits(_vector_bytes(share.whole)):
+        if share is None or not share.fits(self._vector_bytes(share.whole)):
             return vectors(bags)
-        return share.of_each(("statistic", self.statistic), vectors)
+        return share.of_each(("statistic", self.statistic, is_linear), vectors)
 
     def _shared_bytes(self, bags: Bags) -> int:
         """See `SharingEstimator`: a matrix between all bags, and their statistics."""
-        return super()._shared_bytes(bags) + _vector_bytes(bags)
+        return super()._shared_bytes(bags) + self._vector_bytes(bags)
+
+    def _vector_bytes(self, bags: Bags) -> int:
+        """Return the size of two statistics of each feature, for all bags, at most."""
+        dense = bags.dtype.itemsize * 2 * len(bags) * bags.n_features
+        if not bags.is_sparse or self.kernel != "linear":
+            return int(dense)
+        return int(min(dense, (bags.dtype.itemsize + 8) * 2 * bags.n_values))
 
     def __bagwise_tags__(self) -> BagTags:
         # With one instance the vector is the instance, perhaps twice: sums over its entries double,
@@ -60,11 +75,6 @@ class StatisticMachine(BagRowMachine):
         # Deviations do not move with the features, and so the variance of all entries changes.
         moves_alike = self.statistic != "mean_std" or self.kernel == "linear"
         return {**found, "shift_invariant": moves_alike and found.get("shift_invariant", False)}
-
-
-def _vector_bytes(bags: Bags) -> int:
-    """Return the size of two statistics of each feature, for all bags."""
-    return int(bags.dtype.itemsize * 2 * len(bags) * bags.n_features)
 
 
 @documented

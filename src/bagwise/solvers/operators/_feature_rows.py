@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dsyrk
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint, short_slices, slice_length
@@ -121,7 +122,8 @@ class FeatureRows(RowOperator):
         """Return some of these rows."""
         out = object.__new__(FeatureRows)
         out.__dict__.update(self.__dict__)
-        out.rows, out.is_whole = self.rows[rows], False
+        out.rows, m = self.rows[rows], int(self.matrix.shape[0])
+        out.is_whole = len(out.rows) == m and np.array_equal(out.rows, np.arange(m))
         return out
 
     def dot(self, w: Floats) -> Floats:
@@ -215,6 +217,15 @@ class FeatureRows(RowOperator):
         out[:, self.d] = root
         return out
 
+    @property
+    def gram_price(self) -> float:
+        """What `gram` of sparse rows takes, about, in units of `combine` and `dot`; 0 if dense."""
+        if not self.is_sparse or not self.n:
+            return 0.0
+        n_stored = self.n * self.width
+        n_dense = float(self.n) ** 2 * min(self.d, n_stored)
+        return float(min(n_dense / (_DENSE_PRODUCTS * n_stored), n_stored / max(1, self.d)))
+
     def gram(self) -> Floats:
         """Return the inner products of the rows with one another."""
         if self.is_sparse:
@@ -248,13 +259,27 @@ def cross_products(left: Any, right: Any) -> Floats:
 
 def _by_columns(left: Any, right: Any, used: Integers) -> Floats:
     """Return the inner products of sparse rows that are well filled: dense in some columns."""
+    if right is left:
+        return _square_by_columns(left, used)
     out = np.zeros((left.shape[0], right.shape[0]))
     step = min(4096, max(16, slice_length(1e-10 * (1 + out.size))))
-    more = None if right is left else _column_blocks(right, used, step)
+    more = _column_blocks(right, used, step)
     for dense in _column_blocks(left, used, step):
         checkpoint()
-        out += dense @ (dense if more is None else next(more)).T
+        out += dense @ next(more).T
     return out
+
+
+def _square_by_columns(matrix: Any, used: Integers) -> Floats:
+    """Do the same for one matrix: half of it is computed, and added up in place."""
+    n = matrix.shape[0]
+    out = np.zeros((n, n), order="F")
+    step = min(4096, max(16, slice_length(2e-11 * (1 + n * n))))
+    for dense in _column_blocks(matrix, used, step):
+        checkpoint()
+        out = dsyrk(1.0, dense.T, beta=1.0, c=out, trans=1, overwrite_c=1)
+    out += np.triu(out, 1).T
+    return out.T
 
 
 def _column_blocks(matrix: Any, used: Integers, step: int) -> Iterator[Floats]:

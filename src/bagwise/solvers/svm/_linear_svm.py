@@ -3,7 +3,7 @@
 Coordinate descent in the dual (Hsieh et al. 2008) serves where features are many. Where they are
 few against the rows, and to end exactly in either case, proximal steps in the dual (augmented
 Lagrangian) are solved by Newton steps in the primal, on the rows near the margin. Few rows of many
-features are a matter for the Gram matrix.
+features are a matter for the Gram matrix, or where that is dear for products of rows with vectors.
 """
 
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
+from bagwise.solvers.svm._linear_svm_products import ProductSearch
 from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite
 from bagwise.solvers.svm._svm_dual import solve_svm_dual
 
@@ -28,6 +29,9 @@ _SMALL = 4000  # up to so many rows, a cold start is not prepared on a sample
 _SAMPLE = 16  # a sample has one row in so many
 _MANY_FEATURES = 600  # from so many on (and as many rows) coordinate descent comes first
 _LARGEST_GRAM = 4000  # rows up to which a Gram matrix may be formed, if features are as many
+_DEAR = 20.0  # products with all rows, there and back, in the time of a Gram matrix that is dear
+_SHARE = 0.6  # of that time, which may be spent to do without it
+_NEAR = 0.5  # violation from which on a point is no better start than none
 _SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
 _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
@@ -210,7 +214,11 @@ class _Search:
         if self.max_iter == 0:
             return problem.origin() if start is None else point
         if self._is_wide():
-            point = self._pair_steps(start)
+            made = self._by_products(start)
+            if made is not None and self.is_optimal(made):
+                return made
+            is_near = made is not None and made.residual < _NEAR
+            point = self._pair_steps(made if is_near else start)
         elif min(matrix.d, matrix.n) >= _MANY_FEATURES:
             origin = problem.origin() if start is None else point
             if start is not None and problem.rho == 0.0:  # what clipping did to it is no gain
@@ -283,6 +291,19 @@ class _Search:
         problem, n = self.problem, self.problem.matrix.n
         is_wide = n <= 2 * problem.matrix.d and self._has_gram()
         return is_wide and (n >= _MANY_FEATURES or not problem.squared)
+
+    def _by_products(self, start: LinearPoint | None) -> LinearPoint | None:
+        """Return a point found without the Gram matrix, or None where that is not dear."""
+        problem, price = self.problem, self.problem.matrix.gram_price
+        if price < _DEAR:
+            return None
+        if start is not None:
+            start = problem.point(problem.feasible(start.alpha))
+        most = min(_SHARE * price, self.max_iter - self.n_iter)
+        search = ProductSearch(problem, self.square_norms, self.tol, most)
+        point = search.run(start)
+        self.n_iter += int(search.n_products)
+        return point
 
     def _pair_steps(self, start: LinearPoint | None) -> LinearPoint:
         problem = self.problem

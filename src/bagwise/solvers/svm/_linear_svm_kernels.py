@@ -76,3 +76,51 @@ def sweep(
             bound[0] += bias * change
             bound[1] += change
     return count
+
+
+@row_loop
+def centred_sweep(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    rows: Integers,
+    order: Integers,
+    sign: Floats,
+    target: Floats,
+    cap: Floats,
+    ridge: Floats,
+    curvature: Floats,
+    alpha: Floats,
+    w: Floats,
+    bias: float,
+    bound: Floats,
+    lean: Floats,
+    drop_above: float,
+    drop_below: float,
+    kept: Integers,
+) -> int:
+    """Do the same on rows less their mean, which is not subtracted from any of them.
+
+    ``lean`` holds the inner products of the rows with the mean. Behind its four numbers ``bound``
+    has the inner product of ``w`` with the mean, and the square of that. ``w`` and the curvatures
+    are those of the rows as they are, and of the rows less their mean.
+    """
+    count = 0
+    for r in order:
+        row = rows[r]
+        total = row_dot(data, indices, indptr, row, w)
+        total -= bound[4] + bound[1] * (lean[r] - bound[5])
+        slope = sign[r] * (bound[0] + total) - target[r] + ridge[r] * alpha[r]
+        value, drop = _step(slope, alpha[r], cap[r], curvature[r], bound, drop_above, drop_below)
+        if drop:
+            continue
+        kept[count] = r
+        count += 1
+        change = sign[r] * (value - alpha[r])
+        if change != 0.0:
+            alpha[r] = value
+            row_add(data, indices, indptr, row, change, w)
+            bound[0] += bias * change
+            bound[1] += change
+            bound[4] += change * lean[r]
+    return count

@@ -151,10 +151,7 @@ class BagKernelMachine(BagRowMachine):
             return self._learn_rows(self._one_row_each(bags), target, cost_weight, bag_weight)
         kernel = self._resolve_kernel(bags, bag_weight)
         if self._has_features:
-            weights = self._instance_weights(bags)
-            feature_map, features = self._summed_features(bags, kernel, weights)
-            squares = _row_squares(features) if kernel.name == "linear" else None
-            features = divided_rows(features, self._norms(bags, kernel, weights, squares))
+            feature_map, features = self._bag_features(bags, kernel)
             rows = LinearTrainer(features, np.arange(len(bags) + 1), tol=self.tol, **self._solver)
             solutions = self._solve_rows(rows, target, cost_weight)
             coef = weights_of(solutions, features.shape[1])
@@ -172,6 +169,16 @@ class BagKernelMachine(BagRowMachine):
             sums, _ = self._whole_sums(share, kernel)
             share.remember(fitted["dual_coef_"], sums, share.index, coef / norm, of_bags=True)
         return fitted
+
+    def _bag_features(self, bags: Bags, kernel: InstanceKernel) -> tuple[FeatureMap, Any]:
+        """Return the map of the kernel, and the features of each bag."""
+        weights, is_linear = self._instance_weights(bags), kernel.name == "linear"
+        if is_linear and self._averages and weights is None and bags.is_sparse:
+            means = in_parts(bags, lambda part: sparse_sums(*part.segments, divisor=part.sizes))
+            return FeatureMap(kernel), means
+        feature_map, sums = self._summed_features(bags, kernel, weights)
+        squares = _row_squares(sums) if is_linear and not self._averages else None
+        return feature_map, divided_rows(sums, self._norms(bags, kernel, weights, squares))
 
     def _summed_features(
         self, bags: Bags, kernel: InstanceKernel, weights: Floats | None

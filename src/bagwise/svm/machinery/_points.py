@@ -72,8 +72,8 @@ def mean_instances(instances: Any, offsets: Integers) -> Any:
     """Return the mean of the instances of each bag, in their precision."""
     if not sp.issparse(instances):
         return segment_mean(instances, offsets[:-1], offsets[1:])
-    sums = sparse_sums(instances, offsets[:-1], offsets[1:])
-    return divided_rows(sums, np.diff(offsets)).astype(instances.dtype, copy=False)
+    means = sparse_sums(instances, offsets[:-1], offsets[1:], divisor=np.diff(offsets))
+    return means.astype(instances.dtype, copy=False)
 
 
 def divided_rows(matrix: Any, divisor: NDArray[Any]) -> Any:

@@ -266,11 +266,13 @@ class LinearTrainer:
                 points, rows.sign, *_compact_groups(rows), target=rows.target, alpha0=alpha0,
                 tol=self.tol,
             )  # fmt: skip
+        is_every_row = points.is_whole and points.matrix is self.rows.matrix
+        scores = result.decision if is_every_row else self.rows.dot(result.coef) + result.intercept
         return Solution(
             rows=rows,
             beta=rows.sign * result.x,
             intercept=result.intercept,
-            scores=self.rows.dot(result.coef) + result.intercept,
+            scores=scores,
             squared_norm=float(result.coef @ result.coef),
             certificate=result.certificate,
             weights=result.coef,
