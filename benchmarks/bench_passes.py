@@ -26,6 +26,7 @@ from sklearn.svm import LinearSVC
 from bagwise import Bags
 from bagwise.bags import scan_max
 from bagwise.solvers import PassRows, solve_svm_by_passes
+from bagwise.solvers.svm import _linear_svm
 from bagwise.svm import MISVM, SIL, LabelMeanSVM, MIKernelSVM, StatisticKernelSVM, miSVM
 from bagwise.svm.machinery import _kernel_machine
 
@@ -79,15 +80,23 @@ def memory(function):
 
 
 def compile_all(bags):
-    """Fit a few instances by passes, by working sets and by Newton steps."""
+    """Fit a few instances by passes, by working sets, by Newton steps and by products."""
     tiny = Bags(bags.instances[:2000], np.arange(0, 2001, 50))
     before, _kernel_machine.MANY_VALUES = _kernel_machine.MANY_VALUES, 1
-    models = MISVM(1.0, kernel="linear"), SIL(1e-3, kernel="linear"), LabelMeanSVM(kernel="linear")
+    limits, _linear_svm._DEAR, _linear_svm._SHARE = (_linear_svm._DEAR, _linear_svm._SHARE), 0, 1e3
+    models = (
+        MISVM(1.0, kernel="linear"),
+        SIL(1e-3, kernel="linear"),
+        LabelMeanSVM(kernel="linear"),
+        MIKernelSVM(kernel="linear"),
+        StatisticKernelSVM(kernel="linear"),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for model in models:
             model.fit(tiny, np.arange(40) % 2)
     _kernel_machine.MANY_VALUES = before
+    _linear_svm._DEAR, _linear_svm._SHARE = limits
 
 
 def scan(bags):
