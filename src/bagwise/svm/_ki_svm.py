@@ -68,13 +68,14 @@ class InsKISVM(KeyInstanceMachine):
         much again. The linear kernel needs the matrix too.
     tol : float
         Largest gap at which the solver stops, in units of the objective. With more than
-        2,000 rows and instances to choose from, it also stops if five rounds together lower the
+        2,000 rows and instances to choose from, it also stops if three rounds together lower the
         objective by less than 500 times as much; the status is then ``stalled``.
     max_iter : int
         Most rounds of adding assignments to the mixture.
     n_restarts : int
         Random starts of the search for assignments in every round; three times as many starts cross
         two assignments of the mixture. Up to four times as many are made where they cost little.
+        The best ones are changed a little and searched from again, up to half as many times.
     random_state : int, RandomState or None
         Seed of these starts. With None, two fits may end a little apart; see Notes.
     |n_jobs|
@@ -250,16 +251,17 @@ class BagKISVM(KeyInstanceMachine):
     cache_size : float
         Megabytes that the kernel matrix between all training instances and means of bags may take
         in double precision; a fit of more instances is refused. Working copies take up to
-        as much again. The linear kernel needs the matrix too.
+        one and a half times as much again. The linear kernel needs the matrix too.
     tol : float
         Largest gap at which the solver stops, in units of the objective. With more than
-        2,000 rows and instances to choose from, it also stops if five rounds together lower the
+        2,000 rows and instances to choose from, it also stops if three rounds together lower the
         objective by less than 500 times as much; the status is then ``stalled``.
     max_iter : int
         Most rounds of adding assignments to the mixture.
     n_restarts : int
         Random starts of the search for assignments in every round; three times as many starts cross
         two assignments of the mixture. Up to four times as many are made where they cost little.
+        The best ones are changed a little and searched from again, up to half as many times.
     random_state : int, RandomState or None
         Seed of these starts. With None, two fits may end a little apart: the relaxation is solved
         up to what the search can see.

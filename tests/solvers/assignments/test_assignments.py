@@ -13,8 +13,15 @@ import bagwise.solvers.svm._block_gram as block_gram
 import bagwise.solvers.svm._nu_svm_inner as nu_svm_inner
 from bagwise._threads import ordered_map
 from bagwise.solvers import ODMInner, Status, solve_qp
-from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values, enumerate_forms
-from bagwise.solvers.assignments._assignment_search import AssignmentProblem
+from bagwise.solvers.assignments._assignment_kernels import (
+    TILE,
+    ascend,
+    begin_values,
+    chosen_rows,
+    enumerate_forms,
+    write_all_own,
+)
+from bagwise.solvers.assignments._assignment_search import AssignmentProblem, AssignmentSearch
 from bagwise.solvers.assignments._assignments import Column, Master, generate_assignments
 from bagwise.solvers.svm._nu_svm import solve_nu_svm
 from bagwise.solvers.svm._nu_svm_inner import NuSVMInner
@@ -391,8 +398,11 @@ def climbed(inner, offsets, b, choice, values, max_sweeps=10):
     """Choose one instance in each bag, from an assignment on."""
     taken = np.zeros(len(inner), bool)
     taken[choice] = True
+    own, diagonal = np.empty(len(inner)), inner.diagonal().copy()
+    write_all_own(inner, diagonal, offsets[:-1], offsets[1:], choice, b, own)
     return ascend(
-        inner, offsets[:-1], offsets[1:], b, choice, taken, values, 1e-12, max_sweeps
+        inner, diagonal, offsets[:-1], offsets[1:], b, choice, taken, own, values, 1e-12,
+        max_sweeps,
     )  # fmt: skip
 
 
@@ -429,6 +439,60 @@ def test_enumeration_and_ascent_agree_with_the_definition(seed):
                 other[i] = j
                 assert form(other) <= reached[-1] + 1e-11
     assert max(reached) == pytest.approx(expected.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_chosen", [1, 2])
+def test_what_kicks_end_at_is_no_lower_and_cannot_be_bettered(n_chosen):
+    rng = np.random.default_rng(n_chosen)
+    problem = replace(_toy(3, sizes=(4, 5, 1, 6, 4, 5, 3, 7)), n_chosen=n_chosen)
+    b, outer = rng.normal(size=problem.n_bags), 0.1 * problem.cross @ rng.normal(size=8)
+    b[1] = 0.0
+
+    def form(choice):
+        weights = problem.indicator(choice) * problem.spread(b)
+        return weights @ problem.instances @ weights + 2.0 * weights @ outer
+
+    rises = 0
+    for start in problem.drawn(rng, 20):
+        ends = []
+        for kicks in (None, problem.kicks(rng, 20)):
+            search = AssignmentSearch(problem, b, outer, 0.0, 1.0)
+            search.climb(start, kicks)
+            ((value, choice),) = search.best()
+            assert value == pytest.approx(form(choice), rel=1e-12)
+            assert search.form(choice) == pytest.approx(value, rel=1e-12)
+            for i, slot in enumerate(problem.slots):
+                for j in range(problem.offsets[slot], problem.offsets[slot + 1]):
+                    if j not in choice:
+                        assert form(np.sort(np.r_[np.delete(choice, i), j])) <= value + 1e-11
+            ends.append(value)
+        assert ends[1] >= ends[0] - 1e-12
+        rises += ends[1] > ends[0] + 1e-9
+    assert rises
+
+
+def test_a_search_in_single_precision_ends_at_the_same_optimum(monkeypatch):
+    problem = _toy(0, sizes=(5,) * 6)
+    inner = NuSVMInner(_signs(problem), 0.1)
+    results = [_run(problem, inner, tol=1e-6)]
+    monkeypatch.setattr(assignment_search, "_ROUNDED", 0)
+    monkeypatch.setattr(assignment_search, "_MOST_ENUMERATED", 0)
+    problem = _toy(0, sizes=(5,) * 6)
+    assert problem.rounded[0].dtype == np.float32
+    results.append(_run(problem, inner, tol=1e-6))
+    assert all(result.converged for result in results)
+    assert results[1].objective == pytest.approx(results[0].objective, rel=3e-6)
+    assert results[1].gap_estimate >= 0.0
+
+
+def test_rows_of_several_choices_are_sums_of_rows():
+    rng = np.random.default_rng(0)
+    cross, base = rng.normal(size=(30, 2 * TILE + 3)), rng.normal(size=2 * TILE + 3)
+    choices, b = rng.integers(30, size=(5, 7)), rng.normal(size=7)
+    out = np.tile(base, (5, 1))
+    for first, last in ((0, TILE), (TILE, len(base))):
+        chosen_rows(cross, choices, b, first, last, out)
+    np.testing.assert_allclose(out, base + np.einsum("i,kij->kj", b, cross[choices]), atol=1e-13)
 
 
 def test_ties_go_to_the_lowest_instance():

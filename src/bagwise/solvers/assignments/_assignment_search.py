@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import checkpoint, slice_length
 from bagwise.solvers._checks import check_at_least
 from bagwise.solvers.operators._row_operator import RowOperator
 
 _MOST_ENUMERATED = 4096
 _MOST_SWEEPS = 200
+_ROUNDED = 1000  # instances from which on their inner products are rounded
+_KICKED = 0.1  # of the entries of an assignment are changed at a time
 _STRIP = 256  # rows of a matrix that are looked at at a time
 
 
@@ -85,6 +89,17 @@ class AssignmentProblem:
             object.__setattr__(self, name, block)
         object.__setattr__(self, "offsets", offsets)
 
+    @cached_property
+    def rounded(self) -> tuple[NDArray[Any], Floats]:
+        """The inner products of the instances that assignments are searched with, and the norms.
+
+        Many are in single precision, which takes half the time to read.
+        """
+        inner: NDArray[Any] = self.instances
+        if len(inner) > _ROUNDED and not self.can_be_enumerated:
+            inner = inner.astype(np.float32)
+        return inner, inner.diagonal().astype(np.float64)
+
     @property
     def n_bags(self) -> int:
         """Number of bags."""
@@ -152,6 +167,11 @@ class AssignmentProblem:
         inside = (uniform * self.sizes).astype(np.int64)
         return self.offsets[:-1] + np.minimum(inside, self.sizes - 1)
 
+    def kicks(self, rng: np.random.Generator, number: int) -> tuple[Booleans, Floats]:
+        """Draw which entries of an assignment to change, a row for each time, and what to."""
+        draws = rng.random((2, number, len(self.slots)))
+        return draws[0] < _KICKED, draws[1]
+
     def largest(self, values: Floats) -> Integers:
         """Return the instances of largest value in each bag, the first if several are equal."""
         bag = np.repeat(np.arange(self.n_bags), self.sizes)
@@ -192,27 +212,48 @@ class AssignmentSearch:
         self.slack = 1e-12 * scale
         self.found: dict[bytes, tuple[float, Integers]] = {}
 
-    def best(self, number: int) -> list[tuple[float, Integers]]:
+    def best(self, number: int | None = None) -> list[tuple[float, Integers]]:
         """Return the best assignments found so far with their forms, best first."""
         return sorted(self.found.values(), key=lambda pair: -pair[0])[:number]
 
-    def climb(self, choice: Integers) -> None:
-        """Choose in one bag after another, from an assignment on, until nothing is better."""
-        from bagwise.solvers.assignments._assignment_kernels import ascend, begin_values
+    def climb(self, choice: Integers, kicks: tuple[Booleans, Floats] | None = None) -> None:
+        """Choose in one bag after another, from an assignment on, until nothing is better.
 
-        problem, choice, b = self.problem, choice.copy(), self.slot_b
-        values, taken = np.empty(len(problem.instances)), np.zeros(len(problem.instances), bool)
-        begin_values(problem.instances, choice, b, self.outer, values)
+        ``kicks`` go on from there: each changes some entries and climbs again, and stays where that
+        is no lower.
+        """
+        from bagwise.solvers.assignments._assignment_kernels import (
+            ascend,
+            begin_values,
+            wander,
+            write_all_own,
+        )
+
+        inner, diagonal = self.problem.rounded
+        choice, b = choice.copy(), self.slot_b
+        values, taken = np.empty(len(inner)), np.zeros(len(inner), bool)
+        begin_values(inner, choice, b, self.outer, values)
         taken[choice] = True
+        own = np.empty(int((self.last - self.first).sum()))
+        write_all_own(inner, diagonal, self.first, self.last, choice, b, own)
         per_slice = slice_length(1e-9 * len(choice) * len(values))
         done, swept = False, 0
         while not done and swept < _MOST_SWEEPS:
             checkpoint()
             done = ascend(
-                problem.instances, self.first, self.last, b, choice, taken, values, self.slack,
+                inner, diagonal, self.first, self.last, b, choice, taken, own, values, self.slack,
                 per_slice,
             )  # fmt: skip
             swept += per_slice
+        if kicks is not None:
+            kicked, draws = kicks
+            for start in range(0, len(kicked), per_slice):
+                checkpoint()
+                some = slice(start, start + per_slice)
+                wander(
+                    inner, diagonal, self.first, self.last, b, self.outer, choice, taken, own,
+                    values, self.slack, _MOST_SWEEPS, kicked[some], draws[some],
+                )  # fmt: skip
         self.note(np.sort(choice), float(b @ (values + self.outer)[choice]))
 
     def enumerate(self) -> None:
@@ -229,6 +270,14 @@ class AssignmentSearch:
         chosen, free = problem.offsets[:-1].copy(), problem.sizes > 1  # numpy has at most 64 axes
         chosen[free] += np.array(np.unravel_index(best, problem.sizes[free]), np.int64)
         self.note(chosen, float(forms[best]))
+
+    def form(self, choice: Integers) -> float:
+        """Return the form of an assignment, in double precision."""
+        from bagwise.solvers.assignments._assignment_kernels import chosen_times
+
+        products = np.empty(len(choice))
+        chosen_times(self.problem.instances, choice, self.slot_b, products)
+        return self.constant + float(self.slot_b @ (products + 2.0 * self.outer[choice]))
 
     def note(self, choice: Integers, form: float) -> None:
         self.found.setdefault(choice.tobytes(), (self.constant + form, choice))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
 from bagwise._progress import report
-from bagwise._threads import checkpoint, single_blas_thread
+from bagwise._threads import checkpoint, short_slices, single_blas_thread
 from bagwise.solvers._checks import check_at_least, check_tol
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem, AssignmentSearch
@@ -28,12 +28,14 @@ _CLIMBED = 20  # columns of largest weight from which the search starts
 _LARGE_BAGS = 10  # instances a bag from which on the Gram matrices of a hundred columns are small
 _MOST_TIMES = 4  # as many starts where they cost little
 _CROSSED = 3  # starts that cross two columns, for each random one
+_WANDERERS = 20  # assignments found from which the search goes on
+_KICKS = 10  # times at most that each of them is changed; half the number of random starts
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
 _MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
 _INNER_SHARE = 1e-2  # of the decrease foretold: how well the inner problem is solved to see it
 _FIRST_INNER = 1e-2  # for the first columns, which new ones replace
 _LOOSE_STEPS = 1  # of the weights in a round, as long as there are new columns
-_PATIENCE = 5  # rounds that together must lower the value by the least decrease
+_PATIENCE = 3  # rounds that together must lower the value by the least decrease
 _MASTER_STEPS = 50
 _TRIALS = 16  # of a step, with more and more damping
 _LEAST_DAMPING = 1e-3  # in units of the mean curvature
@@ -151,7 +153,7 @@ def generate_assignments(
         Random starts of the search in every round; three times as many cross columns. There are
         more where they cost little.
     least_decrease : float
-        In units of ``|F|``: if five rounds together lower the value by less, they are the last. 0:
+        In units of ``|F|``: if three rounds together lower the value by less, they are the last. 0:
         there is no such rule.
     start : "mean" or array-like of shape (n_bags,) or (n_columns, n_bags)
         The first columns: all instances of a bag at equal weights, or assignments, whose
@@ -163,7 +165,7 @@ def generate_assignments(
     AssignmentResult
         ``objective`` is :math:`F(v)`, ``history`` its value after each round, which falls,
         ``gap_history`` the estimates of the gap beside it, ``residual`` the last of them in units
-        of ``|F|``. ``STALLED``: five rounds lowered the value by less than ``least_decrease``, or
+        of ``|F|``. ``STALLED``: three rounds lowered the value by less than ``least_decrease``, or
         there is nothing to add and the weights cannot be chosen any better.
 
     Notes
@@ -171,10 +173,14 @@ def generate_assignments(
     A round chooses the weights of the columns by a damped Newton step over the simplex, then looks
     for assignments that maximise :math:`b^\top K_k b`, by coordinate ascent from the twenty columns
     of largest weight, from the instances of largest value and from random starts; and, three for
-    each random start, from assignments that choose in every bag as one of two columns does. Where
-    the inner problem costs much more than these starts, there are up to four times as many. The
-    sixty best are added. Four times as many starts confirm the last gap. If there are at most 4096
-    assignments, all of them are looked at.
+    each random start, from assignments that choose in every bag as one of two columns does. From
+    the twenty best of these it goes on: a tenth of the choices is changed at random and ascended
+    from, which is kept where it is no lower (Lourenço, Martin & Stützle 2003), ten times, or once
+    for every two random starts. Where the inner problem costs much more than these starts, there
+    are up to four times as many. The sixty best that promise to lower the value are added. Four
+    times as many starts confirm the last gap. If there are at most 4096 assignments, all of them
+    are looked at. Else, and with more than 1,000 instances, the search reads their inner products
+    in single precision; gaps and values are computed in double precision.
     """
     started = perf_counter()
     for name, value, least in (("max_rounds", max_rounds, 1), ("n_restarts", n_restarts, 0)):
@@ -258,12 +264,17 @@ def _best_columns(
             search.climb(start)
         for start in master.crossed(rng, _CROSSED * number):
             search.climb(start)
-        found = search.best(_NEW_COLUMNS)
-        gap = 0.5 * (max(found[0][0], largest) - point.mean_form) + point.solution.error
+        for _, start in search.best(_WANDERERS):
+            search.climb(start, problem.kicks(rng, min(number // 2, _KICKS)))
+        found = search.best()
+        top = max(search.form(found[0][1]), largest)
+        gap = 0.5 * (top - point.mean_form) + point.solution.error
         if gap > goal or problem.can_be_enumerated:
             break
-    better = [choice for form, choice in found if form > largest + search.slack]
-    return [Column(problem, problem.indicator(choice), choice) for choice in better], gap
+    known = {column.key for column in master.columns}
+    useful = min(largest + search.slack, point.mean_form + 2.0 * goal)
+    new = [c for form, c in found if form > useful and c.tobytes() not in known][:_NEW_COLUMNS]
+    return [Column(problem, problem.indicator(choice), choice) for choice in new], gap
 
 
 def _first_columns(
@@ -346,16 +357,6 @@ class Column:
             return problem.bag_sums(self.weights * values)
         return problem.slot_means(values[self.choice])
 
-    def cross_times(self, problem: AssignmentProblem, b: Floats, base: Floats) -> Floats:
-        """Return ``base`` plus what the bags of this column give to the fixed rows."""
-        from bagwise.solvers.assignments._assignment_kernels import begin_values
-
-        if self.choice is None:
-            return base + (self.weights * problem.spread(b)) @ problem.cross
-        out = np.empty(len(base))
-        begin_values(problem.cross, self.choice, problem.slot_coef(b), base, out)
-        return out
-
 
 class Point:
     """Weights ``v`` of the columns, the inner solution for them, and what each column gives."""
@@ -388,9 +389,18 @@ class Point:
 
     def rows(self, master: "Master") -> Floats:
         """Return ``K_k b`` for each column."""
+        from bagwise.solvers.assignments._assignment_kernels import TILE, chosen_rows
+
         problem, bags = master.problem, self.b[: master.problem.n_bags]
-        below = [column.cross_times(problem, bags, self.inner) for column in master.columns]
-        return np.hstack([self.on_bags, np.array(below)])
+        below = np.tile(self.inner, (len(master.columns), 1))
+        choices = [column.choice for column in master.columns if column.choice is not None]
+        if len(choices) == len(below):
+            chosen, coef = np.array(choices), problem.slot_coef(bags)
+            for some in short_slices(len(self.inner), 1e-9 * chosen.size, multiple=TILE):
+                chosen_rows(problem.cross, chosen, coef, some.start, some.stop, below)
+        else:
+            below += (master.weights * problem.spread(bags)) @ problem.cross
+        return np.hstack([self.on_bags, below])
 
     def coef(self, master: "Master") -> Floats:
         """Return the coefficients of the instances."""

@@ -34,7 +34,7 @@ from bagwise.svm.machinery._shared_gram import points_of, shared_expansion, shar
 _INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is solved
 _RESOLUTION = 10.0  # of the tolerance: scores that differ by less are equal to a threshold
 _MANY = 2000  # instances to choose from and other rows: from here on, slow rounds are the last
-_SLOW = 500.0  # of the tolerance: what five rounds must lower the objective by
+_SLOW = 500.0  # of the tolerance: what three rounds must lower the objective by
 _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if rows contradict
 
 
