@@ -60,6 +60,20 @@ def test_extremes_of_columns_without_zeros():
     np.testing.assert_array_equal(found, [[2, -3, 0, 4, -1, 5], [2, -3, 1, 2, -3, 1]])
 
 
+def test_extremes_and_moments_of_whole_numbers():
+    rows, starts, stops = sp.csr_array([[1, 0], [2, 3]]), np.array([0]), np.array([2])
+    np.testing.assert_array_equal(sparse_range(rows, starts, stops).toarray(), [[1, 0, 2, 3]])
+    found = sparse_moments(rows, starts, stops).toarray()
+    np.testing.assert_allclose(found, [[1.5, 1.5, 0.5, 1.5]])
+
+
+def test_a_column_that_is_stored_twice_is_the_sum_of_both():
+    rows = sp.csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2, 2])), (2, 1))
+    starts, stops = np.array([0]), np.array([2])
+    np.testing.assert_array_equal(sparse_range(rows, starts, stops).toarray(), [[0.0, 3.0]])
+    np.testing.assert_allclose(sparse_moments(rows, starts, stops).toarray(), [[1.5, 1.5]])
+
+
 def test_nan_is_passed_on():
     rows = sp.csr_array([[2.0, np.nan], [np.nan, 1.0], [3.0, 5.0]])
     found = sparse_range(rows, np.array([0, 2]), np.array([3, 3])).toarray()

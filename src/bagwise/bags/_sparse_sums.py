@@ -126,7 +126,12 @@ def _pairs(
     n_threads: int | None,
 ) -> Matrix:
     """Run a loop over ranges of bags that writes up to two values for each column."""
+    if not matrix.has_canonical_format:  # a column that is stored twice is the sum of both
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     data, indices, indptr = (read_only(part) for part in parts_of(matrix))
+    if data.dtype not in (np.float32, np.float64):
+        data = read_only(data.astype(np.float64))
     starts, stops = (read_only(np.asarray(rows, np.int64)) for rows in (starts, stops))
     n_bags, n_columns = len(starts), int(matrix.shape[1])
     stored = indptr[stops].astype(np.int64) - indptr[starts]

@@ -293,7 +293,7 @@ _ATTRIBUTES = {
         "ndarray of shape (n_outputs,)",
         """What ``intercept_`` was moved by, if the optimum gives all training bags one of two
         labels: then the positive one is predicted for as much weight of bags as has that label, or
-        as near to that as no more is wrong than by the most frequent one, among bags that were left
+        nearly so if more would be wrong than by the most frequent one, among bags that were left
         out of the fit in three folds. Else 0. ``result_`` is about the optimum, whose constant is
         ``intercept_ - intercept_shift_``.""",
     ),
@@ -301,7 +301,7 @@ _ATTRIBUTES = {
         "ndarray of shape (n_outputs,)",
         """What ``intercept_`` was moved by: to the threshold with the fewest errors on the training
         bags. If that gives all of them one of two labels, to where the positive one is predicted
-        for as much weight of bags as has that label, or as near to that as no more is wrong than by
+        for as much weight of bags as has that label, or nearly so if more would be wrong than by
         the most frequent one, among bags that were left out of the fit in three folds. ``result_``
         is about the optimum, whose constant is ``intercept_ - intercept_shift_``. Not with
         ``threshold="zero"``.""",
@@ -311,26 +311,26 @@ _ATTRIBUTES = {
         """What ``intercept_`` was moved by, if there are two labels and all training bags get the
         same, or fewer of them their own than by the most frequent one (by weight): mistakes are
         counted by instances. Then the positive label is predicted for as much weight of bags as has
-        it, or as near to that as no more is wrong than by the most frequent one, among bags that
-        were left out of the fit in three folds. Else 0. ``result_`` is about the optimum, whose
-        constant is ``intercept_ - intercept_shift_``.""",
+        it, or nearly so if more would be wrong than by the most frequent one, among bags that were
+        left out of the fit in three folds. Else 0. ``result_`` is about the optimum, whose constant
+        is ``intercept_ - intercept_shift_``.""",
     ),
     "intercept_shift_: by heart": (
         "ndarray of shape (n_outputs,)",
         """What ``intercept_`` was moved by, if there are two labels and bags of several instances.
         Three folds of bags are left out of a fit in turn: if fewer of these bags get their label
         than by the most frequent one (by weight), or all training bags get the same, the positive
-        label is predicted for as much weight of bags as has it, or as near to that as no more is
-        wrong than by the most frequent one, among those that were left out.
-        Else 0. With the linear kernel and ``approx``, training bags tell whether it moves.
-        ``result_`` is about the optimum, whose constant is ``intercept_ - intercept_shift_``.""",
+        label is predicted for as much weight of bags as has it, or nearly so if more would be wrong
+        than by the most frequent one, among those that were left out. Else 0. With the linear
+        kernel and ``approx``, training bags tell whether it moves. ``result_`` is about the
+        optimum, whose constant is ``intercept_ - intercept_shift_``.""",
     ),
     "intercept_shift_: frequency": (
         "ndarray of shape (n_outputs,)",
         """What is added to the scores of bags. With two classes, where all training bags get the
         same, or fewer of them their own than by the most frequent one (by weight), both are
-        predicted as often as there are, or as near to that as no more of them are wrong than by
-        the most frequent one: the objective does not know which is rare. Else 0.""",
+        predicted as often as there are, or nearly so if more would be wrong than by the most
+        frequent one: the objective does not know which is rare. Else 0.""",
     ),
     "result_": (
         "Certificate",

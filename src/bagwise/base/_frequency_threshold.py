@@ -11,9 +11,9 @@ class FrequencyThreshold(BagClassifier):
     """Base of classifiers whose optimum says nothing about where bags ought to be called positive.
 
     If the most frequent label is right for more training bags, their threshold moves to where
-    these are called positive as often as they are, or as near to that as no more of them are wrong
-    than by that label. They have no ``intercept_`` that could take the
-    shift: `_bag_outputs` ends with `_shifted`.
+    these are called positive as often as they are, but no further than where more of them would be
+    wrong than with that label for all. They have no ``intercept_`` that could take the shift:
+    `_bag_outputs` ends with `_shifted`.
     """
 
     @property

@@ -131,7 +131,7 @@ def _move(
 ) -> bool:
     """Move the threshold to where as much weight of bags is called positive as is positive.
 
-    Or as near to that as no more is wrong than by the most frequent label; see
+    Or nearly so, if more would be wrong than by the most frequent label; see
     `matching_threshold`. Counted are the unseen scores of bags, if there are any. If all training
     bags would still get one label there, it moves on until one of them gets the other.
 

@@ -485,6 +485,16 @@ def test_a_search_in_single_precision_ends_at_the_same_optimum(monkeypatch):
     assert results[1].gap_estimate >= 0.0
 
 
+@pytest.mark.parametrize("common", [0.0, 1e3])
+def test_inner_products_are_rounded_only_where_they_differ(monkeypatch, common):
+    """What is left of a small difference in single precision would tell instances apart wrongly."""
+    monkeypatch.setattr(assignment_search, "_ROUNDED", 0)
+    monkeypatch.setattr(assignment_search, "_MOST_ENUMERATED", 0)
+    problem = _toy(0, sizes=(5,) * 6)
+    shifted = replace(problem, instances=problem.instances + common * np.ptp(problem.instances))
+    assert shifted.rounded[0].dtype == (np.float64 if common else np.float32)
+
+
 def test_rows_of_several_choices_are_sums_of_rows():
     rng = np.random.default_rng(0)
     cross, base = rng.normal(size=(30, 2 * TILE + 3)), rng.normal(size=2 * TILE + 3)

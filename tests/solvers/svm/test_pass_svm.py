@@ -227,6 +227,30 @@ def bounds_of(X, sign, C):
     return _pass_svm_bounds.Bounds(rows_of(X), sign, C * ones, ones, 1e-6, 500)
 
 
+@pytest.mark.parametrize("tol", [0.0, 1e-16, 1e-6])
+def test_steps_for_progress_end_at_the_solution(tol):
+    X, sign = make("plain")
+    start = solve_svm_by_passes(rows_of(X), sign, 1.0, tol=1e-9)
+    found = solve_svm_by_passes(rows_of(X), sign, 1.0, start=start, tol=tol, progress=0.01)
+    assert found.objective <= start.objective
+    assert found.lower_bound <= found.objective
+
+
+def test_no_rows_that_count_and_a_start():
+    X, sign = make("plain")
+    start = solve_svm_by_passes(rows_of(X), sign, 1.0)
+    found = solve_svm_by_passes(rows_of(X), sign, 0.0, start=start, progress=0.01)
+    assert found.objective == found.lower_bound == 0.0
+
+
+def test_rounding_does_not_lift_the_bound_above_the_objective():
+    X, sign = make("plain")
+    found = solve_svm_by_passes(rows_of(X), sign, 1.0, tol=0.0)
+    assert 0.0 <= found.residual < 1e-12
+    assert found.lower_bound <= found.objective
+    assert (found.gap_history >= 0.0).all()
+
+
 def test_rows_of_text_at_a_large_cost():
     """Features of which most are rare: a small sample of the rows would not know them."""
     rng = np.random.default_rng(0)

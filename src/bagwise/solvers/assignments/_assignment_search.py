@@ -16,6 +16,7 @@ from bagwise.solvers.operators._row_operator import RowOperator
 _MOST_ENUMERATED = 4096
 _MOST_SWEEPS = 200
 _ROUNDED = 1000  # instances from which on their inner products are rounded
+_DIFFERENT = 0.1  # share of their size by which the latter must differ for that
 _KICKED = 0.1  # of the entries of an assignment are changed at a time
 _STRIP = 256  # rows of a matrix that are looked at at a time
 
@@ -93,11 +94,14 @@ class AssignmentProblem:
     def rounded(self) -> tuple[NDArray[Any], Floats]:
         """The inner products of the instances that assignments are searched with, and the norms.
 
-        Many are in single precision, which takes half the time to read.
+        Many are in single precision, which takes half the time to read, unless what they differ by
+        is small beside what they have in common.
         """
         inner: NDArray[Any] = self.instances
         if len(inner) > _ROUNDED and not self.can_be_enumerated:
-            inner = inner.astype(np.float32)
+            low, high = float(inner.min()), float(inner.max())
+            if high - low >= _DIFFERENT * max(abs(low), abs(high)):
+                inner = inner.astype(np.float32)
         return inner, inner.diagonal().astype(np.float64)
 
     @property

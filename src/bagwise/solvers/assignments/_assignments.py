@@ -28,6 +28,7 @@ _CLIMBED = 20  # columns of largest weight from which the search starts
 _LARGE_BAGS = 10  # instances a bag from which on the Gram matrices of a hundred columns are small
 _MOST_TIMES = 4  # as many starts where they cost little
 _CROSSED = 3  # starts that cross two columns, for each random one
+_LOOKED_AT = 5  # assignments, the best found, whose forms are computed exactly for the gap
 _WANDERERS = 20  # assignments found from which the search goes on
 _KICKS = 10  # times at most that each of them is changed; half the number of random starts
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
@@ -267,7 +268,7 @@ def _best_columns(
         for _, start in search.best(_WANDERERS):
             search.climb(start, problem.kicks(rng, min(number // 2, _KICKS)))
         found = search.best()
-        top = max(search.form(found[0][1]), largest)
+        top = max(*(search.form(choice) for _, choice in found[:_LOOKED_AT]), largest)
         gap = 0.5 * (top - point.mean_form) + point.solution.error
         if gap > goal or problem.can_be_enumerated:
             break

@@ -121,7 +121,7 @@ def solve_grouped_svm(
         slack = np.maximum(terms.group_max(violation), 0.0)
         history.append(0.5 * float((terms.sign * alpha) @ products) + float(terms.cap @ slack))
         joining = terms.joining(excess, chosen, tol)
-        if len(joining) == 0 and min(result.residual, accuracy) <= tol:
+        if len(joining) == 0 and accuracy <= tol:
             status = result.status
             break
         chosen[joining] = True

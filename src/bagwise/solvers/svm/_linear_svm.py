@@ -125,7 +125,8 @@ def solve_linear_svm(
         a row's ``v`` is on the wrong side of the intercept. A duality gap of at most a thousandth
         of ``tol``, relative to the objective, will do as well.
     max_iter : int
-        Most sweeps of coordinate descent and Newton steps together.
+        Most sweeps of coordinate descent and Newton steps together. Steps on the Gram matrix, and
+        those that spare it, count as one.
 
     Returns
     -------
@@ -215,7 +216,7 @@ class _Search:
             return problem.origin() if start is None else point
         if self._is_wide():
             made = self._by_products(start)
-            if made is not None and self.is_optimal(made):
+            if made is not None and (self.is_optimal(made) or self.n_iter >= self.max_iter):
                 return made
             is_near = made is not None and made.residual < _NEAR
             point = self._pair_steps(made if is_near else start)
@@ -299,11 +300,8 @@ class _Search:
             return None
         if start is not None:
             start = problem.point(problem.feasible(start.alpha))
-        most = min(_SHARE * price, self.max_iter - self.n_iter)
-        search = ProductSearch(problem, self.square_norms, self.tol, most)
-        point = search.run(start)
-        self.n_iter += int(search.n_products)
-        return point
+        self.n_iter += 1
+        return ProductSearch(problem, self.square_norms, self.tol, _SHARE * price).run(start)
 
     def _pair_steps(self, start: LinearPoint | None) -> LinearPoint:
         problem = self.problem

@@ -61,12 +61,13 @@ class ProductSearch:
         """Return the best point that was found."""
         point = self.problem.origin() if start is None else start
         free = self.used if start is None else self._free(point)
-        point = self._equations(point, free)
+        best = point = self._equations(point, free)
         while self.has_time and not point.residual <= self.tol:
             point = self._sweeps(point)
             if point.residual > self.tol:
                 point = self._equations(point, self._free(point))
-        return point
+            best = min(best, point, key=lambda point: point.residual)
+        return best
 
     def _free(self, point: LinearPoint) -> Booleans:
         return (point.alpha > 0.0) & (point.alpha < self.problem.cap)

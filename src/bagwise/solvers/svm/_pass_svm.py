@@ -39,8 +39,8 @@ class PassSVMResult(Result):
     dual : ndarray of float
         Multipliers whose dual value is ``lower_bound``.
     answers : ndarray of float
-        Multipliers for a similar problem to start from: ``dual``, or those of the last point where
-        the search has ended for want of progress and these tell little.
+        Multipliers for a similar problem to start from: ``dual`` itself, or those of the last point
+        where the search has ended for want of progress and these tell little.
     """
 
     intercept: float
@@ -137,9 +137,9 @@ def solve_svm_by_passes(
     with single_blas_thread():
         search.run(near)
         decision = _decision(rows, search, live, start)
-    dual = _spread(search.dual, live, rows.n)
+    dual = _among_zeros(search.dual, live, rows.n)
     is_dual = search.multipliers is search.dual
-    answers = dual if is_dual else _spread(search.multipliers, live, rows.n)
+    answers = dual if is_dual else _among_zeros(search.multipliers, live, rows.n)
     return PassSVMResult(
         x=search.w,
         intercept=search.b,
@@ -147,12 +147,12 @@ def solve_svm_by_passes(
         dual=dual,
         answers=answers,
         objective=search.primal,
-        lower_bound=search.lower,
+        lower_bound=min(search.lower, search.primal),  # which rounding may reverse
         residual=search.gap,
         status=search.status,
         n_iter=search.n_passes,
         history=np.array([*search.history, search.primal]),
-        gap_history=np.array([*search.gaps, search.primal - search.lower]),
+        gap_history=np.maximum([*search.gaps, search.primal - search.lower], 0.0),
         solve_time=perf_counter() - started,
     )
 
@@ -168,7 +168,7 @@ def _checked_start(rows: PassRows, start: PassSVMResult | None) -> PassSVMResult
     )
 
 
-def _spread(values: Floats, live: Integers, n: int) -> Floats:
+def _among_zeros(values: Floats, live: Integers, n: int) -> Floats:
     """Return values of some rows among zeros for the others."""
     out = np.zeros(n)
     out[live] = values
@@ -181,7 +181,7 @@ def _decision(
     """Return the decision function on all rows; those of cost 0 are read now, if they must be."""
     if start is not None and search.w is start.x:
         return start.decision + (search.b - start.intercept)
-    out = _spread(search.z, live, rows.n)
+    out = _among_zeros(search.z, live, rows.n)
     is_other = np.ones(rows.n, bool)
     is_other[live] = False
     others = np.flatnonzero(is_other)

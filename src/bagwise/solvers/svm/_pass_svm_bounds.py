@@ -45,7 +45,7 @@ class Bounds:
     @property
     def gap(self) -> float:
         """The relative gap."""
-        return (self.primal - self.lower) / self.primal if self.primal > 0.0 else 0.0
+        return max(self.primal - self.lower, 0.0) / self.primal if self.primal > 0.0 else 0.0
 
     @property
     def ended(self) -> bool:

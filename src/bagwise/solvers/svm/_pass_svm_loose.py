@@ -43,6 +43,8 @@ class LooseSearch(Search):
         """Search from a point and multipliers."""
         assert start is not None
         self.offer_first()
+        if self.ended:
+            return
         self.offer_point(*start[0])
         self.origin, self.answers = self.primal, start[1]
         smooth = SteadySmoothing(self)
@@ -54,7 +56,9 @@ class LooseSearch(Search):
                 self.solve_pools(self.answers)
                 smooth.begin_at(self.answers)
             else:
+                before = self.n_passes
                 smooth.step()
+                self.is_idle |= self.n_passes == before  # the answers are what they were
 
     @property
     def ended(self) -> bool:

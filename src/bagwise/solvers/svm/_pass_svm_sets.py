@@ -36,7 +36,8 @@ class SetSearch:
     """
 
     def __init__(self, bounds: Bounds) -> None:
-        self.bounds, self.chosen = bounds, KnownRows(bounds.rows)
+        self.bounds, self.is_narrow = bounds, bounds.rows.d <= _NARROW
+        self.chosen = KnownRows(bounds.rows, has_gram=not self.is_narrow)
         self.alpha, self.tol = bounds.dual, _FIRST_TOL
 
     def run(self) -> None:
@@ -113,7 +114,7 @@ class SetSearch:
         sign = bounds.sign[index]
         cost, target, alpha0 = bounds.cost[index], bounds.target[index], self.alpha[index]
         solved: Solved
-        if bounds.rows.d <= _NARROW:
+        if self.is_narrow:
             solved = solve_linear_svm(
                 self.chosen.rows, sign, cost, target=target, alpha0=alpha0, tol=self.tol
             )
@@ -146,10 +147,13 @@ class SetSearch:
 
 
 class KnownRows:
-    """Some rows in memory with their Gram matrix; when others are chosen, only these are read."""
+    """Some rows in memory, and their Gram matrix if it is used.
 
-    def __init__(self, source: PassRows | FeatureRows) -> None:
-        self.source, self.index = source, np.empty(0, np.int64)
+    When others are chosen, only these are read.
+    """
+
+    def __init__(self, source: PassRows | FeatureRows, *, has_gram: bool) -> None:
+        self.source, self.has_gram, self.index = source, has_gram, np.empty(0, np.int64)
         self.rows = source.take(self.index)
         self.gram = np.empty((0, 0))
 
@@ -159,13 +163,14 @@ class KnownRows:
         new = np.setdiff1d(index, self.index, assume_unique=True)
         before, fresh = self.rows.features(kept), _all(self.source.take(new))
         both = (sp.vstack if sp.issparse(fresh) else np.concatenate)([before, fresh])
-        cross = cross_products(fresh, both)
-        gram, n_kept = np.empty((len(index), len(index))), len(kept)
-        gram[:n_kept, :n_kept] = self.gram[np.ix_(kept, kept)]
-        gram[n_kept:] = cross
-        gram[:n_kept, n_kept:] = cross[:, :n_kept].T
-        self.index = np.concatenate([self.index[kept], new])
-        self.rows, self.gram = FeatureRows(both), gram
+        if self.has_gram:
+            cross, n_kept = cross_products(fresh, both), len(kept)
+            gram = np.empty((len(index), len(index)))
+            gram[:n_kept, :n_kept] = self.gram[np.ix_(kept, kept)]
+            gram[n_kept:] = cross
+            gram[:n_kept, n_kept:] = cross[:, :n_kept].T
+            self.gram = gram
+        self.index, self.rows = np.concatenate([self.index[kept], new]), FeatureRows(both)
 
 
 def _spread(n: int, n_wanted: int) -> Integers:

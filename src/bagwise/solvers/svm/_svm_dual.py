@@ -187,7 +187,8 @@ class _Search(DualSearch):
     def serves_again(self, needed: Booleans, size: int) -> bool:
         """Tell whether the last working set holds these rows, and is not much too large."""
         holds = np.count_nonzero(needed[self.last]) == np.count_nonzero(needed)
-        return bool(holds and 0 < len(self.last) <= _ABOUT * size)
+        is_as_exact = self.last_gram.itemsize >= np.dtype(precision(size)).itemsize
+        return bool(holds and is_as_exact and 0 < len(self.last) <= _ABOUT * size)
 
     def largest_set(self, n_free: int) -> int:
         """Return the usual number, or up to 1.4 times as many if all free rows then fit."""
