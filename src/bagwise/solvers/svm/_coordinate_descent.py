@@ -31,6 +31,8 @@ class CoordinateDescent:
         What the squares of the multipliers, halved, cost; nothing by default.
     rho : float, optional
         Penalty of the intercept: 0 for a free one, None for none.
+    pull : float
+        How firmly a free intercept is held in a sweep: in units of the mean squared length.
 
     Attributes
     ----------
@@ -50,6 +52,7 @@ class CoordinateDescent:
         b: float,
         ridge: Floats | None = None,
         rho: float | None = 0.0,
+        pull: float = 1.0,
     ) -> None:
         if ridge is None:
             ridge = np.zeros(len(sign))
@@ -57,8 +60,11 @@ class CoordinateDescent:
         if rho is None:
             self.bias = 0.0
         else:
-            self.bias = max(float(square_norms.mean()), 1e-300) if self.is_free else 1.0 / rho
-        self.terms = sign, target, cap, ridge, square_norms + self.bias + ridge
+            mean = max(float(square_norms.mean()), 1e-300)
+            self.bias = pull * mean if self.is_free else 1.0 / rho
+        self.terms: tuple[Floats, ...] = (
+            sign, target, cap, ridge, square_norms + self.bias + ridge,
+        )  # fmt: skip
         self.alpha, self.w = alpha.copy(), w.copy()
         self.bound = np.array([b, sign @ alpha, 0.0, 0.0])  # see `_linear_svm_kernels`
         self.rng, self.violation = np.random.default_rng(_SEED), np.inf
@@ -75,9 +81,9 @@ class CoordinateDescent:
 
     def sweep(self, blocks: Iterable[tuple[FeatureRows, Integers]]) -> Integers:
         """Sweep over blocks of rows with their numbers; return those that look unsettled."""
-        self.bound[2:] = -np.inf, np.inf
+        self.bound[2:4] = -np.inf, np.inf
         kept = list(starmap(self._visit, blocks))  # which holds one block at a time
-        _, imbalance, highest, lowest = self.bound.tolist()
+        imbalance, highest, lowest = self.bound[1:4].tolist()
         self.violation = max(highest, 0.0) - min(lowest, 0.0)
         if self.is_free:
             self.bound[0] += self.bias * imbalance
@@ -88,15 +94,27 @@ class CoordinateDescent:
 
     def _visit(self, rows: FeatureRows, index: Integers) -> Integers:
         """Visit a block in random order; return the numbers of rows that look unsettled."""
-        from bagwise.solvers.svm import _linear_svm_kernels as kernels
-
         order, found = self.rng.permutation(len(index)), 0
         kept, alpha = np.empty_like(order), self.alpha[index]
-        sign, target, cap, ridge, curvature = (term[index] for term in self.terms)
+        terms = tuple(term[index] for term in self.terms)
         for piece in short_slices(len(order), 4 * rows.row_seconds):
-            found += kernels.sweep(
-                *rows.parts, rows.rows, order[piece], sign, target, cap, ridge, curvature, alpha,
-                self.w, self.bias, self.bound, self.above, self.below, kept[found:],
-            )  # fmt: skip
+            found += self._steps(rows, order[piece], terms, alpha, kept[found:])
         self.alpha[index] = alpha
         return index[kept[:found]]
+
+    def _steps(
+        self,
+        rows: FeatureRows,
+        order: Integers,
+        terms: tuple[Floats, ...],
+        alpha: Floats,
+        kept: Integers,
+    ) -> int:
+        """Take steps in the order given; return how many rows look unsettled."""
+        from bagwise.solvers.svm import _linear_svm_kernels as kernels
+
+        sign, target, cap, ridge, curvature = terms
+        return kernels.sweep(
+            *rows.parts, rows.rows, order, sign, target, cap, ridge, curvature, alpha,
+            self.w, self.bias, self.bound, self.above, self.below, kept,
+        )  # fmt: skip

@@ -9,11 +9,12 @@ it is what they have in common that makes steps slow.
 
 import numpy as np
 
-from bagwise._arrays import Booleans, Floats
-from bagwise._threads import checkpoint, short_slices
+from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._threads import checkpoint
+from bagwise.solvers.operators._feature_rows import FeatureRows
+from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
 
-_SEED = 2008  # of the order in which coordinates are visited
 _SWEEPS = 6  # between two attempts to solve equations
 _STEPS = 30  # of conjugate gradients
 _OUTSIDE = 0.1  # share of the rows that may leave the box before equations are given up
@@ -41,7 +42,6 @@ class ProductSearch:
         self, problem: LinearProblem, square_norms: Floats, tol: float, most: float
     ) -> None:
         self.problem, self.tol, self.most, self.n_products = problem, tol, most, 0.0
-        self.rng = np.random.default_rng(_SEED)
         self.used = problem.cost > 0.0
         n_used = max(1, int(np.count_nonzero(self.used)))
         mean = problem.matrix.combine(self.used / n_used)
@@ -49,7 +49,8 @@ class ProductSearch:
         self.mean_square = float(mean @ mean)
         # What is left of a length after it cancels is known to rounding only.
         rest = square_norms - 2.0 * self.lean + self.mean_square
-        self.curvature = np.maximum(rest, 1e-12 * square_norms.max(initial=1e-200)) + problem.ridge
+        self.rest = np.maximum(rest, 1e-12 * square_norms.max(initial=1e-200))
+        self.curvature = self.rest + problem.ridge
         self.n_products += 1.0
 
     @property
@@ -125,39 +126,67 @@ class ProductSearch:
 
     def _sweeps(self, point: LinearPoint) -> LinearPoint:
         """Sweep over the coordinates in random order; rows that look settled rest for a while."""
-        from bagwise.solvers.svm import _linear_svm_kernels as kernels
-
         problem, matrix = self.problem, self.problem.matrix
-        bias = _PULL * float(self.curvature[self.used].mean())
-        curvature = self.curvature + bias
-        alpha, w = point.alpha.copy(), point.w.copy()
-        turn = float(self.lean @ (problem.sign * alpha))  # inner product of the mean with w
-        excess = float(problem.sign @ alpha)
-        state = np.array([point.b + turn, excess, 0.0, 0.0, turn, self.mean_square])
-        every = np.flatnonzero(self.used)
-        active, above, below = every, np.inf, -np.inf
+        descent = CentredDescent(problem, point, self.rest, self.lean, self.mean_square)
+        every = active = np.flatnonzero(self.used)
         for _ in range(_SWEEPS):
-            order = self.rng.permutation(active)
-            kept, found = np.empty_like(order), 0
-            state[2:4] = -np.inf, np.inf
-            for piece in short_slices(len(order), 4 * matrix.row_seconds):
-                found += kernels.centred_sweep(
-                    *matrix.parts, matrix.rows, order[piece],
-                    problem.sign, problem.target, problem.cap, problem.ridge, curvature,
-                    alpha, w, bias, state, self.lean, above, below, kept[found:],
-                )  # fmt: skip
-            self.n_products += len(order) / matrix.n
-            state[0] += bias * state[1]
-            violation = max(state[2], 0.0) - min(state[3], 0.0) + abs(bias * state[1])
-            whole = len(active) == len(every)
-            active = kept[:found]
-            above = state[2] if state[2] > 0 else np.inf
-            below = state[3] if state[3] < 0 else -np.inf
-            if violation <= 0.5 * self.tol or not found:
-                if whole:
+            is_whole = len(active) == len(every)
+            self.n_products += len(active) / matrix.n
+            active = descent.sweep([(matrix.take(active), active)])
+            if descent.violation <= 0.5 * self.tol or not len(active):
+                if is_whole:
                     break
-                active, above, below = every, np.inf, -np.inf
+                active = every
+                descent.look_everywhere()
             if not self.has_time:
                 break
         self.n_products += 1.0
-        return problem.point(problem.feasible(alpha))
+        return problem.point(problem.feasible(descent.alpha))
+
+
+class CentredDescent(CoordinateDescent):
+    """Sweeps on rows less their mean, which is subtracted from none of them.
+
+    Parameters
+    ----------
+    problem, point : LinearProblem, LinearPoint
+        Where to begin.
+    rest : ndarray of shape (n,)
+        Squared lengths of the rows less their mean.
+    lean : ndarray of shape (n,)
+        Inner products of the rows with their mean.
+    mean_square : float
+        The squared length of the mean.
+    """
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        point: LinearPoint,
+        rest: Floats,
+        lean: Floats,
+        mean_square: float,
+    ) -> None:
+        turn = float(lean @ (problem.sign * point.alpha))  # inner product of the mean with w
+        super().__init__(
+            problem.sign, problem.target, problem.cap, rest, alpha=point.alpha, w=point.w,
+            b=point.b + turn, ridge=problem.ridge, pull=_PULL,
+        )  # fmt: skip
+        self.bound = np.append(self.bound, [turn, mean_square])
+        self.terms = (*self.terms, lean)
+
+    def _steps(
+        self,
+        rows: FeatureRows,
+        order: Integers,
+        terms: tuple[Floats, ...],
+        alpha: Floats,
+        kept: Integers,
+    ) -> int:
+        from bagwise.solvers.svm import _linear_svm_kernels as kernels
+
+        sign, target, cap, ridge, curvature, lean = terms
+        return kernels.centred_sweep(
+            *rows.parts, rows.rows, order, sign, target, cap, ridge, curvature, alpha,
+            self.w, self.bias, self.bound, lean, self.above, self.below, kept,
+        )  # fmt: skip
