@@ -116,6 +116,7 @@ def test_pairs_that_are_ranked_right(seed):
     noise = 1e-9 * rng.random(15)
     assert ranked_right(scores + noise, sign, weight, 1e-5) == pytest.approx(expected)
     assert ranked_right(noise, sign, weight, 1e-5) == pytest.approx(0.5)
+    assert ranked_right(scores, sign, np.where(sign > 0, weight, 0.0)) == 0.5  # no pairs
 
 
 def test_nothing_matches_between_equal_scores():

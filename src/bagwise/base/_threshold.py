@@ -56,11 +56,12 @@ def ranked_right(scores: Floats, sign: Floats, weight: Floats, resolution: float
     """Return the share of pairs, by weight, in which the positive bag has the higher score.
 
     This is the area under the ROC curve. Pairs of equal scores count half; these are scores with no
-    step of more than ``resolution`` between them.
+    step of more than ``resolution`` between them. Without pairs it is chance: 0.5.
     """
     order = np.argsort(scores, kind="stable")
     place = np.append(0, np.cumsum(np.diff(scores[order]) > resolution))
     heavy = (sign * weight)[order]
     positive, negative = (np.bincount(place, np.maximum(side * heavy, 0.0)) for side in (1.0, -1.0))
     below = np.cumsum(negative) - 0.5 * negative
-    return float(positive @ below / (positive.sum() * negative.sum()))
+    pairs = positive.sum() * negative.sum()
+    return float(positive @ below / pairs) if pairs > 0.0 else 0.5

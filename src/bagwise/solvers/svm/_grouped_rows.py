@@ -121,8 +121,9 @@ def solve_grouped_svm(
         slack = np.maximum(terms.group_max(violation), 0.0)
         history.append(0.5 * float((terms.sign * alpha) @ products) + float(terms.cap @ slack))
         joining = terms.joining(excess, chosen, tol)
-        if len(joining) == 0 and accuracy <= tol:
-            status = result.status
+        is_solved = len(joining) == 0 and min(result.residual, accuracy) <= tol
+        status = result.status if is_solved else Status.MAX_ITER
+        if is_solved and accuracy <= tol:  # else once more, polished
             break
         chosen[joining] = True
         accuracy = max(tol, _LOOSENESS * float(excess.max())) if len(joining) else tol
