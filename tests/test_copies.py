@@ -64,6 +64,9 @@ ALLOWED = {
     "labels: two thirds of the bags are learned from again, and the others scored": {
         "ODM": {"dense": (2.2, 0.1), "scattered": (2.2, 1.1), "sparse": (3.3, 3.3)},
     },
+    "key instances: rows to choose from and negative rows, for one block of the kernel each": {
+        "InsKISVM": {"dense": (1.1, 0.1), "mapped": (1.1, 0.1), "scattered": (2.1, 1.1)},
+    },
     "mean instances: stacked under the instances for the kernel matrix, and dense": {
         name: {"dense": (1.4, 0.1), "scattered": (2.4, 1.1), "sparse": (10.5, 3.3)}
         for name in ("MIODM", "MISVM", "PCSVM")

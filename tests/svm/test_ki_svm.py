@@ -9,8 +9,9 @@ from sklearn.svm import LinearSVC
 
 from bagwise import Bags
 from bagwise.exceptions import MemoryLimitError
-from bagwise.solvers import solve_qp
+from bagwise.solvers import AssignmentProblem, solve_qp
 from bagwise.svm import BagKISVM, InsKISVM
+from bagwise.svm.machinery import _ki_machine
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scaled_bags
 
@@ -204,16 +205,34 @@ def test_precomputed_kernel_equals_the_kernel(cls):
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_threshold_makes_the_fewest_errors_on_training_bags(cls, kernel):
-    bags, y = make_toy_bags(21, n_classes=3, kind="close")
-    weight = 1.0 + np.arange(21) % 4
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_threshold_makes_the_fewest_errors_on_training_bags(cls, kernel, n_classes):
+    bags, y = make_toy_bags(21, n_classes=n_classes, kind="close")
+    weight = np.arange(21) % 5.0
     zero = cls(kernel=kernel, threshold="zero", random_state=0).fit(bags, y, weight)
     scores = cls(kernel=kernel, random_state=0).fit(bags, y, weight).decision_function(bags)
     shift = zero.decision_function(bags) - scores
     np.testing.assert_allclose(shift, np.broadcast_to(shift[0], shift.shape), atol=1e-9)
-    for k, column in enumerate(scores.T):
+    for k, column in enumerate(scores.T if n_classes > 2 else scores[None], n_classes == 2):
         wrong = [weight[(column > t) != (y == k)].sum() for t in [0.0, *(np.sort(column) + 1e-9)]]
         assert wrong[0] == min(wrong)
+
+
+@pytest.mark.parametrize(("C", "rounds"), [(1.0, True), (1e4, False)])
+def test_products_of_negative_instances_are_rounded_only_beside_a_large_ridge(
+    monkeypatch, C, rounds
+):
+    problems = []
+    made = AssignmentProblem.of
+
+    def noted(*args, **options):
+        problems.append(made(*args, **options))
+        return problems[-1]
+
+    monkeypatch.setattr(AssignmentProblem, "of", noted)
+    monkeypatch.setattr(_ki_machine, "_MANY", 10)
+    InsKISVM(C).fit(*small_bags())
+    assert problems[0].fixed.dtype == (np.float32 if rounds else np.float64)
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -12,7 +12,7 @@ import bagwise.solvers.assignments._assignments as assignments
 import bagwise.solvers.svm._block_gram as block_gram
 import bagwise.solvers.svm._nu_svm_inner as nu_svm_inner
 from bagwise._threads import ordered_map
-from bagwise.solvers import ODMInner, Status, solve_qp
+from bagwise.solvers import DenseGram, ODMInner, Status, solve_qp
 from bagwise.solvers.assignments._assignment_kernels import (
     TILE,
     ascend,
@@ -483,6 +483,23 @@ def test_a_search_in_single_precision_ends_at_the_same_optimum(monkeypatch):
     assert all(result.converged for result in results)
     assert results[1].objective == pytest.approx(results[0].objective, rel=3e-6)
     assert results[1].gap_estimate >= 0.0
+
+
+@pytest.mark.parametrize("many", [2, 1000])
+def test_fixed_rows_in_single_precision_give_the_same(many, monkeypatch):
+    monkeypatch.setattr(nu_svm_inner, "_MANY", many)
+    problem = _toy(0)
+    gram = np.block([[problem.instances, problem.cross], [problem.cross.T, problem.fixed]])
+    index, n = np.arange(len(gram)), len(problem.instances)
+    rounded = AssignmentProblem.of(
+        DenseGram(gram), index[:n], problem.offsets, index[n:], rounds=True
+    )
+    assert rounded.fixed.dtype == np.float32
+    assert rounded.cross.dtype == rounded.instances.dtype == np.float64
+    inner = NuSVMInner(_signs(problem), 0.5)
+    result = _run(rounded, inner, tol=1e-6)
+    assert result.converged
+    assert result.objective == pytest.approx(_simplex_saddle(problem, 0.5), rel=1e-5)
 
 
 @pytest.mark.parametrize("common", [0.0, 1e3])

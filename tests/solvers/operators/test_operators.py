@@ -84,6 +84,7 @@ OPERATORS = {
     "cached": (CachedRows(BlockRows(GRAM), 5 * GRAM[0].nbytes), GRAM),
     "selected": (SelectedRows(DenseGram(GRAM), ORDER), GRAM[np.ix_(ORDER, ORDER)]),
     "shifted": (ShiftedRows(DenseGram(GRAM), 2.5), GRAM + 2.5),
+    "shifted kernel": (ShiftedRows(KernelRows.of(KERNEL, X, OFFSETS), 2.5), KERNEL.gram(X) + 2.5),
     "sums": (SumRows(DenseGram(GRAM), MIXES), MIXES @ GRAM @ MIXES.T),
     "sums of features": (SumRows(FeatureRows(X), MIXES), MIXES @ GRAM @ MIXES.T),
     "sums of cached": (
@@ -143,6 +144,18 @@ def test_blocks_belong_to_the_caller(operator):
     out = np.full((len(few), len(gram)), np.nan)  # of higher precision than some operators
     assert rows.block(few, None, out) is out
     close(out, gram[few])
+
+
+def test_all_products_at_once(operator):
+    rows, gram = operator
+    some = np.array([4, 1, 6, 0])
+    for asked, expected in ((rows, gram), (rows.take(some), gram[np.ix_(some, some)])):
+        for dtype in (np.float32, np.float64):
+            out = np.full(expected.shape, np.nan, dtype)
+            if asked.fill_square(out):
+                np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+            else:
+                assert np.isnan(out).all()
 
 
 def test_sums_of_nothing():

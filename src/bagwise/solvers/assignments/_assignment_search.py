@@ -34,7 +34,7 @@ class AssignmentProblem:
     cross : ndarray of shape (n_instances, n_fixed)
         Inner products of these instances and the fixed rows.
     fixed : ndarray of shape (n_fixed, n_fixed)
-        Inner products of the fixed rows.
+        Inner products of the fixed rows, in single or double precision.
     offsets : array-like of shape (n_bags + 1,)
         Bag ``i`` has the instances ``offsets[i]`` up to ``offsets[i + 1]``.
     n_chosen : int
@@ -45,7 +45,7 @@ class AssignmentProblem:
 
     instances: Floats
     cross: Floats
-    fixed: Floats
+    fixed: NDArray[Any]
     offsets: Integers
     n_chosen: int = 1
 
@@ -57,15 +57,22 @@ class AssignmentProblem:
         offsets: Integers,
         fixed: Integers,
         n_chosen: int = 1,
+        *,
+        rounds: bool = False,
     ) -> "AssignmentProblem":
-        """Return the problem on rows: those to choose from, bag after bag, and the fixed ones."""
+        """Return the problem on rows: those to choose from, bag after bag, and the fixed ones.
 
-        def block(left: Integers, right: Integers) -> Floats:
-            return rows.block(left, right, np.empty((len(left), len(right))))
+        The inner products of the latter are rounded to single precision if asked for.
+        """
 
-        return cls(
-            block(chosen, chosen), block(chosen, fixed), block(fixed, fixed), offsets, n_chosen
-        )
+        def block(left: Integers, right: Integers, dtype: type = np.float64) -> NDArray[Any]:
+            out: NDArray[Any] = np.empty((len(left), len(right)), dtype)
+            if left is right and rows.take(left).fill_square(out):
+                return out
+            return rows.block(left, right, out)
+
+        between = block(fixed, fixed, np.float32 if rounds else np.float64)
+        return cls(block(chosen, chosen), block(chosen, fixed), between, offsets, n_chosen)
 
     def __post_init__(self) -> None:
         check_at_least("AssignmentProblem", "n_chosen", self.n_chosen, 1)
@@ -78,7 +85,9 @@ class AssignmentProblem:
         n_fixed = np.shape(self.fixed)[0] if np.ndim(self.fixed) else 0
         shapes = {"instances": (n, n), "cross": (n, n_fixed), "fixed": (n_fixed, n_fixed)}
         for name, shape in shapes.items():
-            block = np.ascontiguousarray(getattr(self, name), np.float64)
+            block = np.ascontiguousarray(getattr(self, name))
+            if name != "fixed" or block.dtype != np.float32:
+                block = block.astype(np.float64, copy=False)
             if block.shape != shape:
                 msg = f"{name} must have shape {shape}, as offsets and fixed have it. "
                 msg += f"Got {block.shape}."
@@ -152,6 +161,14 @@ class AssignmentProblem:
     def bag_sums(self, values: Floats) -> Floats:
         """Sum over the instances of each bag, along the last axis."""
         return np.add.reduceat(values, self.offsets[:-1], axis=-1)
+
+    def mixed_rows(self, matrix: NDArray[Any], weights: Floats) -> Floats:
+        """Return for each bag the sum of its instances' rows of a matrix, with weights."""
+        from bagwise.solvers.assignments._assignment_kernels import mix_rows
+
+        out = np.empty((self.n_bags, matrix.shape[1]))
+        mix_rows(matrix, self.offsets, weights, out)
+        return out
 
     def spread(self, b: Floats) -> Floats:
         """Repeat the coefficient of each bag for all its instances."""

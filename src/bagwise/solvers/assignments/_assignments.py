@@ -320,8 +320,8 @@ class Column:
         self.key = b"" if choice is None else choice.tobytes()
         self.block: Floats | None = None
         if choice is None:
-            half = problem.bag_sums(weights * problem.instances)
-            self.block = problem.bag_sums(half.T * weights)
+            half = problem.mixed_rows(problem.instances, weights)
+            self.block = problem.bag_sums(half * weights)
         elif len(problem.instances) >= _LARGE_BAGS * problem.n_bags:
             block = np.zeros((problem.n_bags, problem.n_bags))
             self.add_block(problem, 1.0, block)
@@ -360,22 +360,19 @@ class Column:
 
 
 class Point:
-    """Weights ``v`` of the columns, the inner solution for them, and what each column gives."""
+    """Weights ``v`` of the columns, the inner solution for them, and what each column gives.
+
+    ``outer`` is what the fixed rows give to the instances, and ``inner`` what they give to each
+    other.
+    """
 
     def __init__(
-        self, master: "Master", v: Floats, solution: InnerSolution, like: "Point | None" = None
+        self, master: "Master", v: Floats, solution: InnerSolution, outer: Floats, inner: Floats
     ) -> None:
         problem, self.v, self.solution = master.problem, v, solution
         self.value, self.b = float(solution.value), solution.b
+        self.outer, self.inner = outer, inner
         bags, fixed = np.split(self.b, [problem.n_bags])
-        if like is None:
-            self.outer = problem.cross @ fixed  # from fixed rows to instances
-            mixed = (v @ master.weights) * problem.spread(bags)
-            self.inner = (
-                solution.decision[problem.n_bags :] - mixed @ problem.cross
-            )  # to fixed ones
-        else:  # the same solution beside other columns
-            self.outer, self.inner = like.outer, like.inner
         self.constant = float(fixed @ self.inner)
         products = np.array([column.block_times(problem, bags) for column in master.columns])
         outer = np.array([column.of_bags(problem, self.outer) for column in master.columns])
@@ -410,7 +407,13 @@ class Point:
 
     def instance_values(self, master: "Master") -> Floats:
         """Return the decision function at the instances."""
-        return self.coef(master) @ master.problem.instances + self.outer
+        from bagwise.solvers.operators._gram_kernels import add_rows
+
+        coef, values = self.coef(master), self.outer.copy()
+        rows = np.flatnonzero(coef)
+        for some in short_slices(len(rows), 1e-9 * len(values), multiple=4):
+            add_rows(master.problem.instances, rows[some], coef[rows[some]], values)
+        return values
 
 
 class Master:
@@ -431,17 +434,25 @@ class Master:
 
     def evaluate(self, v: Floats, like: InnerSolution | None, tol: float = 0.0) -> Point:
         """Solve the inner problem for weights of the columns."""
-        from bagwise.solvers.assignments._assignment_kernels import mix_rows
-
         problem, p = self.problem, self.problem.n_bags
-        bags, cross = np.zeros((p, p)), np.empty((p, len(problem.fixed)))
+        bags = np.zeros((p, p))
         for column, weight in zip(self.columns, v, strict=True):
             if weight > 0.0:
                 checkpoint()
                 column.add_block(problem, float(weight), bags)
-        mix_rows(problem.cross, problem.offsets, v @ self.weights, cross)
+        cross = self.mixed_cross(v)
         self.n_inner += 1
-        return Point(self, v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like, tol))
+        return self.at(v, self.inner.solve(BlockGram(bags, cross, problem.fixed), like, tol), cross)
+
+    def mixed_cross(self, v: Floats) -> Floats:
+        """Return the inner products of bags and fixed rows under a mixture of the columns."""
+        return self.problem.mixed_rows(self.problem.cross, v @ self.weights)
+
+    def at(self, v: Floats, solution: InnerSolution, cross: Floats) -> Point:
+        """Return the point of a solution for weights of the columns and their `mixed_cross`."""
+        bags, fixed = np.split(solution.b, [self.problem.n_bags])
+        inner = solution.decision[len(bags) :] - bags @ cross
+        return Point(self, v, solution, self.problem.cross @ fixed, inner)
 
     def crossed(self, rng: np.random.Generator, number: int) -> list[Integers]:
         """Draw assignments that choose in each bag as one of two columns does."""
@@ -520,7 +531,7 @@ class Master:
         v = np.append(v[keep] / v.sum(), np.zeros(len(new)))
         self.take(kept + new)
         if keep.all() or not point.v[~keep].any():
-            self.point = Point(self, v, point.solution, like=point)
+            self.point = Point(self, v, point.solution, point.outer, point.inner)
         else:
             size = max(abs(point.value), 1e-300)
             self.point = self.evaluate(v, point.solution, point.solution.error / size)

@@ -18,7 +18,7 @@ from bagwise.exceptions import SolverError
 from bagwise.solvers._checks import check_limits, checked_array
 from bagwise.solvers._result import Status
 from bagwise.solvers.assignments._assignment_search import AssignmentProblem
-from bagwise.solvers.assignments._assignments import AssignmentResult, Column, Master, Point
+from bagwise.solvers.assignments._assignments import AssignmentResult, Column, Master
 from bagwise.solvers.svm._band import Band
 from bagwise.solvers.svm._odm import ODMInner
 
@@ -212,7 +212,7 @@ class _Saddle:
         """Let a point be the master's."""
         rows = self.rows(pair, self.master.weights)
         solution = _Average(self.coef(pair), pair.v @ rows, value)
-        self.master.point = Point(self.master, pair.v, solution)
+        self.master.point = self.master.at(pair.v, solution, self.master.mixed_cross(pair.v))
 
 
 class _MirrorProx:

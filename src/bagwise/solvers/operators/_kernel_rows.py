@@ -90,6 +90,8 @@ class KernelRows(RowOperator):
         right = self.points if columns is None else self.points[columns]
         left = self.X[left_rows].astype(self.dtype, copy=False)
         right_rows, of_points = self._columns(right)
+        if out is not None and left_bounds is None and (right < self.X.shape[0]).all():
+            return self.kernel.gram(left, self.X[right_rows], out=out)
         values = of_points(self.kernel.gram(left, self.X[right_rows]))
         if left_bounds is not None:
             values = _means(values.T, left_bounds).T

@@ -108,6 +108,13 @@ class ShiftedRows(RowOperator):
         out += self.constant
         return out
 
+    def fill_square(self, out: NDArray[Any]) -> bool:
+        """Write all inner products, where the rows themselves can."""
+        if not self.source.fill_square(out):
+            return False
+        out += self.constant
+        return True
+
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows or all."""
         products = self.source.products(rows, coef, columns)

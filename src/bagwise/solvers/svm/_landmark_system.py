@@ -5,6 +5,8 @@ Seeger 2001); what that leaves of their norms is a diagonal (Snelson & Ghahraman
 that change are exact beside the landmarks.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
@@ -26,11 +28,11 @@ class LandmarkSystems:
         The diagonal of ``D``, positive.
     """
 
-    def __init__(self, fixed: NDArray[np.float64], ridge: Floats) -> None:
+    def __init__(self, fixed: NDArray[Any], ridge: Floats) -> None:
         self.fixed, self.ridge = fixed, ridge
         n = len(fixed)
         self.landmarks = np.linspace(0, n - 1, min(n, _LANDMARKS)).astype(np.int64)
-        beside = fixed[self.landmarks]
+        beside = fixed[self.landmarks].astype(np.float64, copy=False)
         self.corner = cholesky(np.ascontiguousarray(beside[:, self.landmarks]))
         left = np.ascontiguousarray(self.halved(beside).T)
         explained = np.einsum("ij,ij->i", left, left)

@@ -20,6 +20,7 @@ from bagwise.solvers import (
     AssignmentResult,
     Certificate,
     DenseGram,
+    KernelRows,
     NuSVMInner,
     RowOperator,
     ShiftedRows,
@@ -35,6 +36,7 @@ _INNER = 1e-3  # of the tolerance: how well the problem of a given mixture is so
 _RESOLUTION = 10.0  # of the tolerance: scores that differ by less are equal to a threshold
 _MANY = 2000  # instances to choose from and other rows: from here on, slow rounds are the last
 _SLOW = 500.0  # of the tolerance: what three rounds must lower the objective by
+_ROUNDED = 1e-3  # of the squared norm: a larger ridge hides what single precision rounds
 _LEAST = 1e-7  # of the squared norm: a smaller ridge is lost in rounding if rows contradict
 
 
@@ -99,11 +101,19 @@ class _Points:
         every[points] = coef
         return instance_coef(every, np.diff(self.offsets))
 
-    def bag_scores(self, coef: Floats) -> Floats:
-        """Return the score of the best instance of each bag under an expansion."""
-        assert self.rows is not None
-        used = np.flatnonzero(coef)
-        scores = self.rows.products(used, coef[used], np.arange(self.offsets[-1]))
+    def bag_scores(self, coef: Floats, known: Integers, values: Floats) -> Floats:
+        """Return the score of the best instance of each bag under an expansion.
+
+        The values of some points are known.
+        """
+        scores = np.full(self.offsets[-1], np.nan)
+        is_instance = known < len(scores)
+        scores[known[is_instance]] = values[is_instance]
+        others = np.flatnonzero(np.isnan(scores))
+        if len(others):
+            assert self.rows is not None
+            used = np.flatnonzero(coef)
+            scores[others] = self.rows.products(used, coef[used], others)
         return segment_max(scores, self.offsets[:-1], self.offsets[1:])
 
     def ridge(self, rows: _KeyRows) -> Floats:
@@ -146,7 +156,7 @@ class KeyInstanceMachine(MaxRuleMachine):
         kernel = None if self.kernel == "precomputed" else self._resolve_kernel(bags, bag_weight)
         share = self._share(bags)
         gram = self._shared_gram(share, kernel)
-        points, given = self._points(bags, kernel, share, gram)
+        points, given = self._points(bags, kernel, share, gram, target.n_outputs)
         starts = self._starts(share)
         seeds = self._random_generator().integers(2**31, size=target.n_outputs)
 
@@ -193,12 +203,18 @@ class KeyInstanceMachine(MaxRuleMachine):
         kernel: InstanceKernel | None,
         share: Share | None,
         shared: NDArray[Any] | None,
+        n_outputs: int,
     ) -> tuple[_Points, Integers]:
-        """Return the points, and which training instances or columns of a given matrix they are."""
+        """Return the points, and which training instances or columns of a given matrix they are.
+
+        A single machine on instances alone needs every inner product once: none are kept for it.
+        """
         rows: RowOperator
         given = np.arange(bags.n_instances)
         if share is not None and shared is not None:
             rows = DenseGram(shared).take(points_of(share) if self._uses_means else share.rows)
+        elif kernel is not None and n_outputs == 1 and self._is_read_once(kernel):
+            rows = KernelRows.of(kernel, bags.instances, bags.offsets)
         elif kernel is not None:
             rows = DenseGram(self._gram(bags, kernel))
         else:
@@ -207,6 +223,10 @@ class KeyInstanceMachine(MaxRuleMachine):
         if self._constant():
             rows = ShiftedRows(rows, self._constant())
         return _Points(rows, bags.offsets), given
+
+    def _is_read_once(self, kernel: InstanceKernel) -> bool:
+        """Return whether points are instances; of a user's function the whole matrix is checked."""
+        return not self._uses_means and not callable(kernel.name)
 
     def _gram(self, bags: Bags, kernel: InstanceKernel) -> NDArray[Any]:
         means: BagMean | None = "kernel_mean" if self._uses_means else None
@@ -259,9 +279,16 @@ class KeyInstanceMachine(MaxRuleMachine):
             certificate = constant_solution(0, only).certificate
             return _KeySolution(np.zeros(bags.n_instances), only, certificate)
         rows = self._rows(bags, sign, cost_weight)
-        inner = NuSVMInner(rows.sign, points.ridge(rows), tol=_INNER * self.tol)
+        ridge, is_large = points.ridge(rows), len(rows.chosen) + len(rows.fixed) > _MANY
+        inner = NuSVMInner(rows.sign, ridge, tol=_INNER * self.tol)
         assert points.rows is not None
-        problem = AssignmentProblem.of(points.rows, rows.chosen, rows.offsets, rows.fixed)
+        problem = AssignmentProblem.of(
+            points.rows,
+            rows.chosen,
+            rows.offsets,
+            rows.fixed,
+            rounds=is_large and float(ridge.min()) > _ROUNDED * float(points.rows.diagonal().max()),
+        )
         if is_only and self.threshold == "zero":
             points.release()
         parts = (rows.chosen, rows.offsets, rows.fixed, rows.sign)
@@ -273,7 +300,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             tol=self.tol,
             max_rounds=self.max_iter,
             n_restarts=self.n_restarts,
-            least_decrease=_SLOW * self.tol if len(rows.chosen) + len(rows.fixed) > _MANY else 0.0,
+            least_decrease=_SLOW * self.tol if is_large else 0.0,
             start="mean" if start is None else start,
         )
         if starts is not None:
@@ -281,14 +308,14 @@ class KeyInstanceMachine(MaxRuleMachine):
             if len(assignments):
                 starts.keep(assignments, *parts)
         rho = -2.0 * result.objective
-        coef = points.instance_coef(
-            np.concatenate([rows.chosen, rows.fixed]),
-            np.concatenate([result.coef, result.fixed_coef]) / rho,
-        )
+        index = np.concatenate([rows.chosen, rows.fixed])
+        coef = points.instance_coef(index, np.concatenate([result.coef, result.fixed_coef]) / rho)
         intercept = self._constant() * float(coef.sum())
         threshold = 0.0
         if self.threshold == "training":
-            scores = points.bag_scores(coef)
+            on_fixed = result.decision[len(rows.offsets) - 1 :]
+            values = np.concatenate([result.instance_values, on_fixed]) / rho
+            scores = points.bag_scores(coef, index, values)
             threshold = best_threshold(scores, sign, cost_weight, _RESOLUTION * self.tol)
         return _KeySolution(coef, intercept, _hinge_certificate(result), threshold)
 
