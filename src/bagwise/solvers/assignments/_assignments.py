@@ -213,9 +213,10 @@ def _rounds(
     gaps: list[float] = []
     loose = inf  # the last relative gap: early rounds need no exact weights
     n_starts = n_restarts * _times_as_many(master.problem)
+    enough = max(_MASTER_SHARE * tol, 0.1 * least_decrease)
     while True:
         steps = _LOOSE_STEPS if loose else _MASTER_STEPS
-        point = master.solve(max(_MASTER_SHARE * tol, min(0.1 * loose, 0.1)), steps)
+        point = master.solve(max(enough, min(0.1 * loose, 0.1)), steps)
         size = max(abs(point.value), 1e-300)
         found, gap = _best_columns(master, rng, n_starts, tol * size)
         history.append(point.value)
