@@ -89,7 +89,7 @@ class _TruncatedNewton(FiniteNewton):
         while self.n_products <= _MOST_PRODUCTS and self.n_iter < max_iter:
             checkpoint()
             before, self.least = self.least, min(self.least, self.primal())
-            if self.n_iter == 0 or before - self.least <= _WORTH * tol * self.least:
+            if before - self.least <= _WORTH * tol * self.least:
                 self.bound()
                 if self.least - self.most <= tol * self.least:
                     status = Status.CONVERGED
