@@ -13,6 +13,7 @@ _POOL_VALUES = 2**23  # that a pool may have: it is copied
 _FEW = 2000  # rows that are summed without a pass, if they may be copied
 _PATIENCE = 100  # passes in which the gap should shrink by a tenth
 _SAMPLE = 5000  # values that tell about where the largest begin
+_HALVINGS = 10  # of the way between two points
 _NEAR = 0.5  # share of the objective of a point that multipliers reach if both are good
 
 Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
@@ -60,7 +61,9 @@ class Bounds:
     @property
     def n_short(self) -> int:
         """Number of rows that fall short at the best point."""
-        return int(np.count_nonzero(self.shortfall(self.z, self.b) > 0.0))
+        from bagwise.solvers.svm._pass_svm_kernels import count_short
+
+        return int(count_short(self.sign, self.target, self.z, self.b))
 
     @property
     def passes_left(self) -> int:
@@ -86,13 +89,17 @@ class Bounds:
 
     def shortfall(self, z: Floats, b: float) -> Floats:
         """Return by how much each row falls short of its target."""
-        return self.target - self.sign * (z + b)
+        from bagwise.solvers.svm._pass_svm_kernels import shortfall
+
+        out = np.empty(len(z))
+        shortfall(self.sign, self.target, z, b, out)
+        return out
 
     def sum_of(self, alpha: Floats) -> Floats:
         """Return the sum of rows that multipliers make: of many rows it takes a pass."""
         support = np.flatnonzero(alpha)
         if len(support) <= min(_FEW, self.most_rows):
-            return self.rows.take(support).combine((self.sign * alpha)[support])
+            return self.rows.take(support).combine(self.sign[support] * alpha[support])
         return self.combine(self.sign * alpha)
 
     @property
@@ -131,13 +138,20 @@ class Bounds:
         dw, db, dz = last[0] - w, last[1] - b, last[2] - z
         terms = self.sign, self.target, self.cost
         low, high, step = 0.0, 1.0, 1.0
-        for _ in range(20):
+        for _ in range(_HALVINGS):
             slope = float(dw @ (w + step * dw)) + hinge_slope(*terms, z, dz, b, db, step)
             low, high = (step, high) if slope <= 0.0 else (low, step)
             if low == 1.0:
                 return last
             step = 0.5 * (low + high)
         return w + low * dw, b + low * db, z + low * dz
+
+
+def joined(n: int, first: Integers, second: Integers) -> Integers:
+    """Return the numbers below ``n`` that are among the first or the second, in order."""
+    among = np.zeros(n, bool)
+    among[first] = among[second] = True
+    return np.flatnonzero(among)
 
 
 def largest(values: Floats, n: int) -> Integers:

@@ -1,5 +1,7 @@
 """Compiled loops over the rows of a linear machine whose scores are known."""
 
+import numpy as np
+
 from bagwise._arrays import Floats
 from bagwise._jit import REASSOCIATE, compiled
 
@@ -20,6 +22,49 @@ def imbalance(
             size += a
             total += sign[i] * a
     return total, size, bend
+
+
+@compiled
+def shortfall(sign: Floats, target: Floats, z: Floats, b: float, out: Floats) -> None:
+    """Write by how much each row falls short of its target."""
+    for i in range(z.shape[0]):
+        out[i] = target[i] - sign[i] * (z[i] + b)
+
+
+@compiled
+def count_short(sign: Floats, target: Floats, z: Floats, b: float) -> int:
+    """Count the rows that fall short."""
+    count = 0
+    for i in range(z.shape[0]):
+        count += target[i] - sign[i] * (z[i] + b) > 0.0
+    return count
+
+
+@compiled
+def count_bound(
+    sign: Floats, target: Floats, z: Floats, b: float, one: Floats, other: Floats, cost: Floats
+) -> int:
+    """Count the rows that fall short and have one of two multipliers above half their cost."""
+    count = 0
+    for i in range(z.shape[0]):
+        is_bound = max(one[i], other[i]) > 0.5 * cost[i]
+        count += is_bound and target[i] - sign[i] * (z[i] + b) > 0.0
+    return count
+
+
+@compiled
+def bend(sign: Floats, base: Floats, cost: Floats, least: float, sharpness: float) -> Floats:
+    """Return slopes: costs, or twice the largest multiplier of the sign if that is less."""
+    below, above = 0.5 * least, 0.5 * least
+    for i in range(sign.shape[0]):
+        if sign[i] < 0.0:
+            below = max(below, base[i])
+        else:
+            above = max(above, base[i])
+    slope = np.empty(sign.shape[0])
+    for i in range(sign.shape[0]):
+        slope[i] = sharpness * min(cost[i], 2.0 * (below if sign[i] < 0.0 else above))
+    return slope
 
 
 @compiled(fastmath=REASSOCIATE)

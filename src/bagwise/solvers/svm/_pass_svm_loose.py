@@ -47,6 +47,7 @@ class LooseSearch(Search):
             return
         self.offer_point(*start[0])
         self.origin, self.answers = self.primal, start[1]
+        del start  # whose numbers are many
         smooth = SteadySmoothing(self)
         smooth.begin_at(self.answers)
         while not self.ended:

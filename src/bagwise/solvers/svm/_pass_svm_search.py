@@ -8,7 +8,7 @@ from bagwise.solvers._result import Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._multipliers import balanced
-from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, joined, largest
 from bagwise.solvers.svm._pass_svm_coordinates import PASSES, CoordinateSearch
 from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
@@ -50,6 +50,7 @@ class Search(Bounds):
             smooth.begin_at(self.dual)
         else:
             smooth.begin_at(start[1])
+        del start  # whose numbers are many
         while not self.ended:
             checkpoint()
             may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
@@ -91,8 +92,10 @@ class Search(Bounds):
 
     def count_bound(self, model: NewtonModel) -> int:
         """Count multipliers, the best or those of a centre, near the costs of rows that need it."""
-        is_bound = np.maximum(self.dual, model.base) > 0.5 * self.cost
-        return int(np.count_nonzero(is_bound & (self.shortfall(model.z, model.b) > 0.0)))
+        from bagwise.solvers.svm._pass_svm_kernels import count_bound
+
+        point = model.sign, model.target, model.z, model.b
+        return int(count_bound(*point, self.dual, model.base, self.cost))
 
     def suits_pool(self, n_support: int) -> bool:
         """Tell whether it is known which rows matter, and a pool has room for them."""
@@ -109,7 +112,7 @@ class Search(Bounds):
         w, b, z = best
         for _ in range(_POOL_ROUNDS):
             near = largest(self.shortfall(z, b), self.pool_size)
-            pool = np.union1d(near, np.flatnonzero(alpha))
+            pool = joined(self.rows.n, near, np.flatnonzero(alpha))
             inner = self.on(pool)
             inner.run(((w, b, z[pool]), alpha[pool]), pools_left=0)
             alpha = np.zeros(self.rows.n)

@@ -9,7 +9,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
-from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, largest
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, joined, largest
 from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
 
 MOST_SUPPORT = 2000  # rows with multipliers that a set may hold
@@ -60,7 +60,7 @@ class SetSearch:
             point = bounds.between(point, (coef, solved.intercept, z))
             bounds.offer_point(*point)
             short = bounds.shortfall(z, solved.intercept)
-            if not self.grow(solved, short, np.arange(len(short)), _SET):
+            if not self.grow(solved, short, None, _SET):
                 return
 
     def nearest(self, short: Floats, has_weights: bool) -> Integers:
@@ -75,7 +75,7 @@ class SetSearch:
             side[largest(short[side], n)] if has_weights else side[_spread(len(side), n)]
             for side, n in zip(sides, (n_few, _SET - n_few), strict=True)
         ]
-        return np.union1d(np.concatenate(near), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
+        return joined(len(short), np.concatenate(near), np.flatnonzero(self.alpha)[:MOST_SUPPORT])
 
     def pool(self, short: Floats, has_weights: bool) -> Integers | None:
         """Return the pool, with the set in it; None if it is of no use.
@@ -86,7 +86,7 @@ class SetSearch:
         size = self.bounds.pool_size
         if 2 * size > len(short) or not has_weights:
             return None
-        return np.union1d(largest(short, size), self.chosen.index)
+        return joined(len(short), largest(short, size), self.chosen.index)
 
     def solve_in(self, pool: Integers | None) -> tuple[Solved, Floats]:
         """Solve on the set, and let rows of the pool join until their gap is closed."""
@@ -127,11 +127,14 @@ class SetSearch:
         self.alpha[index] = solved.x
         return solved, self.chosen.rows.combine(sign * solved.x)
 
-    def grow(self, solved: Solved, short: Floats, where: Integers, n: int) -> bool:
-        """Let rows join, of which it is known where they fall short; return whether to go on."""
+    def grow(self, solved: Solved, short: Floats, where: Integers | None, n: int) -> bool:
+        """Let rows join, of which it is known where they fall short; return whether to go on.
+
+        These are some rows or, without ``where``, all.
+        """
         index = self.chosen.index
         others = short.copy()
-        others[np.searchsorted(where, index)] = -np.inf
+        others[index if where is None else np.searchsorted(where, index)] = -np.inf
         n_short = int(np.count_nonzero(others > 0.0))
         if not n_short:  # the set was the right one
             self.tol *= 1e-2
@@ -140,9 +143,9 @@ class SetSearch:
         n_bound = np.count_nonzero(solved.x >= 0.5 * self.bounds.cost[index])
         if len(kept) > MOST_SUPPORT or n_bound > MOST_BOUND:
             return False
-        self.chosen.choose(
-            np.union1d(kept, where[largest(others, min(n, max(_FEWEST, _PER_SHORT * n_short)))])
-        )
+        new = largest(others, min(n, max(_FEWEST, _PER_SHORT * n_short)))
+        new = new if where is None else where[new]
+        self.chosen.choose(joined(self.bounds.rows.n, kept, new))
         return True
 
 

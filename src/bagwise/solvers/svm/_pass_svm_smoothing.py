@@ -36,7 +36,7 @@ class Smoothing:
         self.n_support = bounds.rows.n
         self.model = NewtonModel(
             bounds.rows, bounds.sign, bounds.target,
-            base=0.5 * bounds.cost, slope=bounds.cost.copy(), cap=bounds.cost,
+            base=0.5 * bounds.cost, slope=bounds.cost, cap=bounds.cost,
             w=bounds.w, b=bounds.b, z=bounds.z, share=_SHARE, n_conjugate=_CONJUGATE,
         )  # fmt: skip
         self.sharpness = 1.0
@@ -99,11 +99,11 @@ class Smoothing:
 
     def _bend(self) -> None:
         """Set the slopes; where no row of a sign comes near its cost, costs do not tell alpha."""
+        from bagwise.solvers.svm._pass_svm_kernels import bend
+
         cost, model = self.bounds.cost, self.model
-        least, most = 1e-6 * float(cost.max()), np.empty(len(cost))
-        for side in (model.sign < 0.0, model.sign > 0.0):
-            most[side] = max(least, 2.0 * float(model.base[side].max(initial=0.0)))
-        model.slope = self.sharpness * np.minimum(cost, most)
+        least = 1e-6 * float(cost.max())
+        model.slope = bend(model.sign, model.base, cost, least, self.sharpness)
 
     def _go_back(self) -> None:
         """Go to the best point met if it is known to be good, and the smoothed hinge lower there.

@@ -241,7 +241,7 @@ class NewtonModel:
         self.n_iter, self.blur, self.escaped = 0, 0.0, False
         self.history: list[float] = []
         self.signed = np.empty(matrix.n)
-        self._free, self._weight = np.empty(matrix.n, np.int64), np.empty(matrix.n)
+        self._free, self._weight = np.empty(0, np.int64), np.empty(0)
 
     @property
     def _terms(self) -> tuple[Floats, Floats, Floats]:
@@ -373,6 +373,8 @@ class NewtonModel:
         """
         from bagwise.solvers.svm._primal_newton_kernels import free_terms
 
+        if len(self._free) < self.matrix.n:
+            self._free, self._weight = np.empty(self.matrix.n, np.int64), np.empty(self.matrix.n)
         widest = float(np.abs(self.signed).max(initial=0.0)) if self.blur else 0.0
         count = free_terms(
             self.sign, self.target, self.z, self.b, *self._terms, widest, self.blur,
