@@ -84,7 +84,7 @@ from bagwise.solvers.svm._nu_svm import NuSVMResult, solve_nu_svm
 from bagwise.solvers.svm._nu_svm_inner import NuSVMInner
 from bagwise.solvers.svm._odm import ODMInner, ODMResult, solve_odm
 from bagwise.solvers.svm._one_norm_svm import OneNormSVMResult, solve_one_norm_svm
-from bagwise.solvers.svm._pass_svm import PassSVMResult, solve_svm_by_passes
+from bagwise.solvers.svm._pass_svm import PassStart, PassSVMResult, solve_svm_by_passes
 from bagwise.solvers.svm._perturbation import instance_keys, perturbed, scaled_keys
 from bagwise.solvers.svm._primal_newton import PrimalNewtonResult, minimize_squared_hinge
 from bagwise.solvers.svm._projection_range import ProjectionRange, projection_range
@@ -143,6 +143,7 @@ __all__ = [
     "PairMetricResult",
     "PassRows",
     "PassSVMResult",
+    "PassStart",
     "PrimalNewtonResult",
     "ProjectionRange",
     "RatioMetricResult",

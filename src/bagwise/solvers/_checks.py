@@ -76,11 +76,13 @@ def checked_array(
 ) -> Floats:
     """Return finite numbers in a given shape, of which None fits any length.
 
-    With ``spread`` one number stands for all. They are a copy, unless they are only read.
+    With ``spread`` one number stands for all. They are a copy, unless they are only read: then
+    numbers that are all the same may be one in memory.
     """
     out = np.array(values, np.float64) if copy else np.asarray(values, np.float64)
     if out.ndim == 0 and spread:
-        out = np.full(shape, out)  # type: ignore[arg-type]
+        fill: Any = np.full if copy else lambda shape, value: np.broadcast_to(value, shape)
+        out = fill(shape, out)
     fits = out.ndim == len(shape)
     if not fits or any(n not in (None, m) for n, m in zip(shape, out.shape, strict=True)):
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
@@ -93,9 +95,9 @@ def checked_array(
     return out
 
 
-def checked_signs(solver: str, sign: ArrayLike, n: int) -> Floats:
+def checked_signs(solver: str, sign: ArrayLike, n: int, *, copy: bool = True) -> Floats:
     """Return one sign for each row."""
-    signs = checked_array(solver, "sign", sign, (n,))
+    signs = checked_array(solver, "sign", sign, (n,), copy=copy)
     if not (np.abs(signs) == 1.0).all():
         msg = f"{solver}: sign must hold -1 and +1 only. Got {np.unique(signs)[:4]}."
         raise ValueError(msg)
@@ -112,15 +114,15 @@ def checked_weights(solver: str, weight: ArrayLike, n: int) -> Floats:
 
 
 def checked_terms(
-    solver: str, sign: ArrayLike, cost: ArrayLike, target: ArrayLike, n: int
+    solver: str, sign: ArrayLike, cost: ArrayLike, target: ArrayLike, n: int, *, copy: bool = True
 ) -> tuple[Floats, Floats, Floats]:
-    """Return signs, costs and targets, one of each per row."""
-    signs = checked_signs(solver, sign, n)
-    costs = checked_array(solver, "cost", cost, (n,), spread=True)
+    """Return signs, costs and targets, one of each per row; copies, unless they are only read."""
+    signs = checked_signs(solver, sign, n, copy=copy)
+    costs = checked_array(solver, "cost", cost, (n,), spread=True, copy=copy)
     if (costs < 0).any():
         msg = f"{solver}: cost must not be negative. Got {costs.min()} in row {costs.argmin()}."
         raise ValueError(msg)
-    return signs, costs, checked_array(solver, "target", target, (n,), spread=True)
+    return signs, costs, checked_array(solver, "target", target, (n,), spread=True, copy=copy)
 
 
 def checked_intercept_mask(solver: str, intercept: ArrayLike | None, n: int) -> Floats:

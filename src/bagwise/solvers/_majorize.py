@@ -92,6 +92,7 @@ def majorize_minimize(
     started = perf_counter()
     check_limits("majorize_minimize", tol, max_iter)
     x, value = x0, float(problem.value(x0))
+    del x0  # which may be large
     history = [value]
     status, change, n_iter, exact = Status.MAX_ITER, float("nan"), 0, 0.1 * tol
     accuracy = exact if max_iter == 1 else max(looseness, exact)

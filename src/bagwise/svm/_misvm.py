@@ -1,6 +1,7 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
 from collections.abc import Hashable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -196,7 +197,7 @@ class KeyInstanceProblem(Alternation):
         if self.shared_slack:
             violation, cost = 1.0 + best[sides.negative], self.cost[sides.negative]
         else:
-            violation, cost = 1.0 + scores[sides.negatives], self.cost[sides.negative_bags]
+            violation, cost = 1.0 + scores[sides.negatives], self._terms[1][len(sides.positive) :]
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
     def choose(self, scores: Floats) -> HingeProblem:
@@ -216,11 +217,14 @@ class KeyInstanceProblem(Alternation):
 
     def _rows(self, standing_for: Integers) -> HingeProblem:
         """Return the problem in which these points stand for the positive bags."""
+        sign, cost, group = self._terms
+        index = np.concatenate([standing_for, self.sides.negatives])
+        return HingeProblem(index=index, sign=sign, cost=cost, group=group)
+
+    @cached_property
+    def _terms(self) -> tuple[Floats, Floats, Integers | None]:
+        """Signs, costs and groups, which all problems share."""
         sides = self.sides
         bag = np.concatenate([sides.positive, sides.negative_bags])
-        return HingeProblem(
-            index=np.concatenate([standing_for, sides.negatives]),
-            sign=np.repeat([1.0, -1.0], [len(sides.positive), len(sides.negatives)]),
-            cost=self.cost[bag],
-            group=bag if self.shared_slack else None,
-        )
+        sign = np.repeat([1.0, -1.0], [len(sides.positive), len(sides.negatives)])
+        return sign, self.cost[bag], bag if self.shared_slack else None

@@ -161,6 +161,33 @@ def test_rows_of_cost_0_take_no_part():
     np.testing.assert_allclose(whole.decision, X @ whole.x + whole.intercept, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["plain", "csr"])
+def test_some_rows_in_any_order_make_up_a_problem(kind):
+    X, sign = make(kind)
+    rng = np.random.default_rng(0)
+    index = rng.permutation(len(sign))[:300]
+    cost, target = rng.uniform(0.1, 1.0, 300), rng.uniform(0.5, 1.5, 300)
+    cost[:50] = 0.0
+    every = {"target": np.ones(len(sign)), "cost": np.zeros(len(sign))}
+    every["target"][index], every["cost"][index] = target, cost
+    whole = solve_svm_by_passes(rows_of(X), sign, **every, tol=1e-6)
+    found = solve_svm_by_passes(rows_of(X), sign[index], cost, target=target, index=index, tol=1e-6)
+    np.testing.assert_array_equal(found.x, whole.x)
+    np.testing.assert_array_equal(found.dual, whole.dual[index])
+    np.testing.assert_allclose(found.decision, X @ found.x + found.intercept, atol=1e-9)
+    again = solve_svm_by_passes(
+        rows_of(X), sign[index], cost, target=target, index=index, tol=1e-5, start=found
+    )
+    assert again.n_iter == 0
+    np.testing.assert_array_equal(again.decision, found.decision)
+
+
+def test_a_row_twice_is_refused():
+    X, sign = make("plain")
+    with pytest.raises(ValueError, match="index must not hold a row twice"):
+        solve_svm_by_passes(rows_of(X), sign[:3], 1.0, index=[4, 1, 4])
+
+
 def test_more_passes_than_allowed_are_not_taken(monkeypatch):
     monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
     X, sign = make("plain")

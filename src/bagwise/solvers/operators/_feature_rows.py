@@ -58,7 +58,8 @@ class FeatureRows(RowOperator):
             self.parts = matrix, _NOTHING, _NOTHING
             self.width = max(1.0, float(matrix.shape[1]))
         self.matrix, self.is_sparse, self.d = matrix, sp.issparse(matrix), int(matrix.shape[1])
-        self.rows = _checked_index(owner, rows, int(matrix.shape[0]))
+        n_rows = int(matrix.shape[0])
+        self.rows = np.arange(n_rows) if rows is None else checked_index(owner, rows, n_rows)
         self.is_whole = rows is None
         self.row_seconds = 2e-9 * self.width  # that a compiled loop takes for a row
 
@@ -69,7 +70,7 @@ class FeatureRows(RowOperator):
             return cls(instances, rows, owner=owner)
         if rows is None:
             return instances
-        return instances.take(_checked_index(owner, rows, instances.n))
+        return instances.take(checked_index(owner, rows, instances.n))
 
     @property
     def n(self) -> int:
@@ -122,7 +123,11 @@ class FeatureRows(RowOperator):
         """Return some of these rows."""
         out = object.__new__(FeatureRows)
         out.__dict__.update(self.__dict__)
-        out.rows, m = self.rows[rows], int(self.matrix.shape[0])
+        m = int(self.matrix.shape[0])
+        if isinstance(rows, slice) or not self.is_whole:
+            out.rows = self.rows[rows]
+        else:
+            out.rows = rows
         out.is_whole = len(out.rows) == m and np.array_equal(out.rows, np.arange(m))
         return out
 
@@ -308,17 +313,17 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _checked_index(owner: str, rows: ArrayLike | None, n: int) -> Integers:
-    if rows is None:
-        return np.arange(n)
+def checked_index(owner: str, rows: ArrayLike, n: int, name: str = "rows") -> Integers:
+    """Return numbers of rows, of which there are ``n``."""
     index = np.asarray(rows)
     if index.ndim != 1 or (index.size and not np.issubdtype(index.dtype, np.integer)):
         msg = (
-            f"{owner}: rows must be a vector of row numbers. "
+            f"{owner}: {name} must be a vector of row numbers. "
             f"Got {index.dtype} of shape {index.shape}."
         )
         raise ValueError(msg)
     if index.size and not (index.min() >= 0 and index.max() < n):
-        msg = f"{owner}: rows must lie between 0 and {n - 1}. Got {index.min()} to {index.max()}."
+        found = f"{index.min()} to {index.max()}"
+        msg = f"{owner}: {name} must lie between 0 and {n - 1}. Got {found}."
         raise ValueError(msg)
-    return index.astype(np.int64)
+    return index.astype(np.int64, copy=False)

@@ -60,7 +60,7 @@ class PassRows(RowOperator):
         self._index: Integers | None = None  # which instances, if not all
         self._here = None  # the rows where they are, if they may be read there
         if transform is None and max_memory is None and not bags.is_lazy:
-            self._here = FeatureRows(bags.segments[0], segment_rows(*bags.segments[1:]))
+            self._here = FeatureRows(bags.segments[0]).take(segment_rows(*bags.segments[1:]))
         self._more = None if more is None else FeatureRows(more)
         self.n_instances = bags.n_instances
         n_values = self.d * bags.n_instances if transform is not None else bags.n_values
@@ -80,6 +80,12 @@ class PassRows(RowOperator):
         """Return the instances with other rows behind them."""
         out = self._like()
         out._more = FeatureRows(more)
+        return out
+
+    def alone(self) -> "PassRows":
+        """Return the instances without other rows behind them."""
+        out = self._like()
+        out._more = None
         return out
 
     def part(self, rows: Integers) -> "PassRows":

@@ -9,7 +9,7 @@ Multipliers of each method are feasible for the whole problem and bound it from 
 of each point, known after a pass, bounds it from above.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -19,11 +19,37 @@ from bagwise._arrays import Floats, Integers
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result
+from bagwise.solvers.operators._feature_rows import checked_index
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._pass_svm_loose import LooseSearch
 from bagwise.solvers.svm._pass_svm_search import Search, are_wide
 
 _NAME = "solve_svm_by_passes"
+
+Places = Integers | slice  # where some rows are; a slice stands for all
+Known = tuple[Floats, float, Floats]  # weights, intercept, decision function on all rows
+
+
+@dataclass(frozen=True, eq=False)
+class PassStart:
+    """Where a search may start.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_features,)
+        Weights.
+    intercept : float
+        The constant ``b`` of the decision function.
+    decision : ndarray of float
+        The decision function on all rows, those that take no part too.
+    answers : ndarray of float
+        Multipliers of the rows that take part.
+    """
+
+    x: Floats
+    intercept: float
+    decision: Floats
+    answers: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +61,7 @@ class PassSVMResult(Result):
     intercept : float
         The constant ``b`` of the decision function.
     decision : ndarray of float
-        The decision function on all rows, those of cost 0 too.
+        The decision function on all rows, those that take no part too.
     dual : ndarray of float
         Multipliers whose dual value is ``lower_bound``.
     answers : ndarray of float
@@ -55,7 +81,8 @@ def solve_svm_by_passes(
     cost: ArrayLike,
     *,
     target: ArrayLike = 1.0,
-    start: PassSVMResult | None = None,
+    index: ArrayLike | None = None,
+    start: PassStart | PassSVMResult | None = None,
     tol: float = 1e-3,
     max_iter: int = 500,
     progress: float = 0.0,
@@ -88,7 +115,10 @@ def solve_svm_by_passes(
         Costs, not negative. A row of cost 0 takes no part.
     target : array-like of shape (n,) or float
         Margins that the rows ought to have.
-    start : PassSVMResult, optional
+    index : array-like of int of shape (n,), optional
+        Which rows make up the problem, none of them twice; all by default. Others do not count, but
+        have a decision function.
+    start : PassStart or PassSVMResult, optional
         The solution of a similar problem on the same rows. The result is no worse a point of this
         problem than it is; its ``answers`` are where multipliers start.
     tol : float
@@ -122,24 +152,27 @@ def solve_svm_by_passes(
     """
     started = perf_counter()
     check_limits(_NAME, tol, max_iter)
-    signs, costs, targets = checked_terms(_NAME, sign, cost, target, rows.n)
-    start = _checked_start(rows, start)
-    live, near = np.flatnonzero(costs), None
-    some = rows
-    if len(live) < rows.n:
-        some, signs, costs, targets = rows.part(live), signs[live], costs[live], targets[live]
-    terms = some, signs, costs, targets, tol, max_iter
-    is_loose = progress > 0.0 and start is not None and not are_wide(rows)
-    search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
+    place = None if index is None else checked_index(_NAME, index, rows.n, "index")
+    n = rows.n if place is None else len(place)
+    signs, costs, targets = checked_terms(_NAME, sign, cost, target, n, copy=False)
+    order, where = _ascending(costs, place, rows.n)
+    known, near = None, []
     if start is not None:
-        z = start.decision[live] - start.intercept
-        near = (start.x, start.intercept, z), start.answers[live]
+        known, answers = _checked_start(rows, n, start)
+        w, b, decision = known
+        near.append(((w, b, decision[where] - b), answers[order]))
+        del start, answers, decision  # all but the weights are long
+    some = rows if isinstance(where, slice) else rows.part(where)
+    signs, costs, targets = (np.ascontiguousarray(term[order]) for term in (signs, costs, targets))
+    terms = some, signs, costs, targets, tol, max_iter
+    is_loose = progress > 0.0 and known is not None and not are_wide(rows)
+    search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
     with single_blas_thread():
-        search.run(near)
-        decision = _decision(rows, search, live, start)
-    dual = _among_zeros(search.dual, live, rows.n)
+        search.run(near.pop() if near else None)
+        decision = _decision(rows, search, where, known)
+    dual = _among_zeros(search.dual, order, n)
     is_dual = search.multipliers is search.dual
-    answers = dual if is_dual else _among_zeros(search.multipliers, live, rows.n)
+    answers = dual if is_dual else _among_zeros(search.multipliers, order, n)
     return PassSVMResult(
         x=search.w,
         intercept=search.b,
@@ -157,33 +190,53 @@ def solve_svm_by_passes(
     )
 
 
-def _checked_start(rows: PassRows, start: PassSVMResult | None) -> PassSVMResult | None:
-    if start is None:
-        return None
-    return replace(
-        start,
-        x=checked_array(_NAME, "start.x", start.x, (rows.d,)),
-        decision=checked_array(_NAME, "start.decision", start.decision, (rows.n,), copy=False),
-        answers=checked_array(_NAME, "start.answers", start.answers, (rows.n,), copy=False),
-    )
+def _checked_start(
+    rows: PassRows, n: int, start: PassStart | PassSVMResult
+) -> tuple[Known, Floats]:
+    """Return what is known at a start, and its multipliers."""
+    w = checked_array(_NAME, "start.x", start.x, (rows.d,))
+    decision = checked_array(_NAME, "start.decision", start.decision, (rows.n,), copy=False)
+    answers = checked_array(_NAME, "start.answers", start.answers, (n,), copy=False)
+    return (w, start.intercept, decision), answers
 
 
-def _among_zeros(values: Floats, live: Integers, n: int) -> Floats:
+def _ascending(cost: Floats, place: Integers | None, n_rows: int) -> tuple[Places, Places]:
+    """Return which terms have costs, in the order of their rows, and these rows.
+
+    A slice stands for all terms as they are, or for all rows.
+    """
+    order: Places = slice(None) if cost.all() else np.flatnonzero(cost)
+    if place is None:
+        return order, order
+    where = place[order]
+    if not (where[1:] > where[:-1]).all():
+        by_row = np.argsort(where, kind="stable")
+        where = where[by_row]
+        order = by_row if isinstance(order, slice) else order[by_row]
+        if (where[1:] == where[:-1]).any():
+            msg = f"{_NAME}: index must not hold a row twice."
+            raise ValueError(msg)
+    return order, slice(None) if len(where) == n_rows else where
+
+
+def _among_zeros(values: Floats, places: Places, n: int) -> Floats:
     """Return values of some rows among zeros for the others."""
+    if isinstance(places, slice):
+        return values
     out = np.zeros(n)
-    out[live] = values
+    out[places] = values
     return out
 
 
-def _decision(
-    rows: PassRows, search: Search, live: Integers, start: PassSVMResult | None
-) -> Floats:
-    """Return the decision function on all rows; those of cost 0 are read now, if they must be."""
-    if start is not None and search.w is start.x:
-        return start.decision + (search.b - start.intercept)
-    out = _among_zeros(search.z, live, rows.n)
+def _decision(rows: PassRows, search: Search, where: Places, known: Known | None) -> Floats:
+    """Return the decision function on all rows; those not in use are read now, if they must be."""
+    if known is not None and search.w is known[0]:
+        return known[2] + (search.b - known[1])
+    if isinstance(where, slice):
+        return search.z + search.b
+    out = _among_zeros(search.z, where, rows.n)
     is_other = np.ones(rows.n, bool)
-    is_other[live] = False
+    is_other[where] = False
     others = np.flatnonzero(is_other)
     if len(others) and search.w.any():
         out[others] = rows.part(others).dot(search.w)

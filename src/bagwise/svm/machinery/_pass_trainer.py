@@ -9,7 +9,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags
-from bagwise.solvers import PassRows, PassSVMResult, RowOperator, solve_svm_by_passes
+from bagwise.solvers import PassRows, PassStart, RowOperator, solve_svm_by_passes
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 #: Instances with so many values in all are read in passes: 8,192 of 512 features.
@@ -24,9 +24,18 @@ _PER_TOL = 1e3  # relative gap for each unit of ``tol``
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PassSolution(Solution):
-    """A machine trained by passes, with all that the next one can start from."""
+    """A machine trained by passes, with all that the next one can start from.
 
-    result: PassSVMResult
+    Parameters
+    ----------
+    decision : ndarray of shape (n_points,)
+        Decision function on all instances and means of bags.
+    answers : ndarray of shape (n_rows,) or None
+        Multipliers to start from, if not the sizes of ``beta``.
+    """
+
+    decision: Floats
+    answers: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,32 +97,31 @@ class PassTrainer:
     @cached_property
     def instances(self) -> PassRows:
         """The instances alone."""
-        return self.rows.part(np.arange(self.n_instances))
+        return self.rows.alone()
 
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`; no point comes twice, and no rows share a slack."""
         assert rows.group is None
-        n = self.rows.n
-        sign, cost, target = np.ones(n), np.zeros(n), np.zeros(n)
-        sign[rows.index], cost[rows.index], target[rows.index] = rows.sign, rows.cost, rows.target
         gap, is_near = self.gap, _is_near(rows, start)
         if start is None or is_near:
             gap = max(gap, self.looseness)
         result = solve_svm_by_passes(
-            self.rows, sign, cost, target=target, start=_started(rows, start, sign),
+            self.rows, rows.sign, rows.cost, target=rows.target, index=rows.index,
+            start=_started(rows, start, self.rows.n),
             tol=gap, max_iter=min(self.max_iter, _PASSES),
             progress=_PROGRESS if self.looseness and is_near else 0.0,
         )  # fmt: skip
         return PassSolution(
             rows=rows,
-            beta=(sign * result.dual)[rows.index],
+            beta=rows.sign * result.dual,
             intercept=result.intercept,
             scores=result.decision[: self.n_instances],
             squared_norm=float(result.x @ result.x),
             certificate=result.certificate,
             weights=result.x,
             looseness=self.looseness if result.residual > self.gap else 0.0,
-            result=result,
+            decision=result.decision,
+            answers=None if result.answers is result.dual else result.answers,
         )
 
     @property
@@ -139,7 +147,7 @@ class PassTrainer:
         return asked.dot(self.rows.weights(used, coef[used]))
 
 
-def _started(rows: HingeProblem, start: Solution | None, sign: Floats) -> PassSVMResult | None:
+def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassStart | None:
     """Return where to start: multipliers of points whose sign has changed are 0.
 
     Where as many rows come in the same order, as where other instances stand for the same bags, a
@@ -147,13 +155,15 @@ def _started(rows: HingeProblem, start: Solution | None, sign: Floats) -> PassSV
     """
     if not isinstance(start, PassSolution):
         return None
-    before, alpha = start.rows, np.zeros(len(sign))
-    answers = start.result.answers[before.index]
-    if len(before.index) == len(rows.index):
-        alpha[rows.index] = np.where(before.sign == rows.sign, answers, 0.0)
-    else:
-        alpha[before.index] = np.where(before.sign == sign[before.index], answers, 0.0)
-    return replace(start.result, answers=alpha)
+    assert start.weights is not None
+    before = start.rows
+    beta = start.beta if start.answers is None else before.sign * start.answers
+    if len(before.index) != len(rows.index):
+        of_point = np.zeros(n_points)
+        of_point[before.index] = beta
+        beta = of_point[rows.index]
+    alpha = np.maximum(rows.sign * beta, 0.0)
+    return PassStart(start.weights, start.intercept, start.decision, alpha)
 
 
 def _is_near(rows: HingeProblem, start: Solution | None) -> bool:

@@ -17,32 +17,26 @@ class Sides:
         Where the bags begin, and where the last one ends.
     positive : ndarray of int
         The positive bags.
-    negatives, negative_bags : ndarray of int
-        Instances of negative bags, and their bags.
-    unlabelled, unlabelled_bags : ndarray of int
-        Instances of positive bags, and their bags.
+    negatives : ndarray of int
+        Instances of negative bags.
+    unlabelled : ndarray of int
+        Instances of positive bags.
     """
 
     offsets: Integers
     positive: Integers
     negatives: Integers
-    negative_bags: Integers
     unlabelled: Integers
-    unlabelled_bags: Integers
 
     @classmethod
     def of(cls, offsets: Integers, sign: Floats) -> "Sides":
         """Split bags of these signs."""
-        bag_of = np.repeat(np.arange(len(sign)), np.diff(offsets))
-        is_positive = sign[bag_of] > 0
-        negatives, unlabelled = np.flatnonzero(~is_positive), np.flatnonzero(is_positive)
+        is_positive = np.repeat(sign > 0, np.diff(offsets))
         return cls(
             offsets=offsets,
             positive=np.flatnonzero(sign > 0),
-            negatives=negatives,
-            negative_bags=bag_of[negatives],
-            unlabelled=unlabelled,
-            unlabelled_bags=bag_of[unlabelled],
+            negatives=np.flatnonzero(~is_positive),
+            unlabelled=np.flatnonzero(is_positive),
         )
 
     def counts(self, weight: Floats) -> tuple[float, float, float]:
@@ -72,6 +66,17 @@ class Sides:
     def negative(self) -> Integers:
         """The negative bags."""
         return np.setdiff1d(np.arange(len(self.offsets) - 1), self.positive)
+
+    @property
+    def negative_bags(self) -> Integers:
+        """The bag of each instance of a negative bag."""
+        negative = self.negative
+        return np.repeat(negative, np.diff(self.offsets)[negative])
+
+    @property
+    def unlabelled_bags(self) -> Integers:
+        """The bag of each instance of a positive bag."""
+        return np.repeat(self.positive, self.stops - self.starts)
 
     @property
     def starts(self) -> Integers:

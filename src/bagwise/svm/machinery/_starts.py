@@ -123,15 +123,19 @@ def best_of_starts(
     """
     met: dict[Hashable, int] = {}
     ends: list[MajorizeResult[Point]] = []
-    near: Point | None = None
-    for number, surrogate in enumerate(_starts(problem, n_init, rng)):
+    near: list[Point] = []  # what others begin from, while others are to come
+    count = _N_FIXED if n_init == "auto" else n_init
+    for number, surrogate in enumerate(_starts(problem, count, rng)):
         way = _Way(problem, number, met)
-        if n_init != 1:
-            report("start", number + 1, total=_N_FIXED if n_init == "auto" else n_init)
+        if count > 1:
+            report("start", number + 1, total=count)
         if not way.meets(surrogate):
-            x = problem.begin(surrogate, near)
-            near = x if near is None else near
-            ended = majorize_minimize(way, x, max_iter=max_iter, tol=tol, looseness=looseness)
+            first = [problem.begin(surrogate, near[0] if near else None)]
+            near = [] if number + 1 == count else near or first.copy()
+            # It is handed over, not kept: points may be large.
+            ended = majorize_minimize(
+                way, first.pop(), max_iter=max_iter, tol=tol, looseness=looseness
+            )
         ends.append(ended if way.joined is None else ends[way.joined])
     if len(ends) == 1:
         return ends[0]
@@ -140,9 +144,8 @@ def best_of_starts(
 
 
 def _starts(
-    problem: Startable[Point, Surrogate], n_init: StartCount, rng: np.random.Generator
+    problem: Startable[Point, Surrogate], count: int, rng: np.random.Generator
 ) -> Iterator[Surrogate]:
-    count = _N_FIXED if n_init == "auto" else n_init
     yield problem.first_start()
     if count > 1:
         yield problem.key_start()
@@ -243,7 +246,7 @@ def _positive_mean(chosen: Booleans, sides: Sides, weight: Floats) -> Floats:
     """Return coefficients: the mean over positive bags of the means of the instances chosen."""
     coef = np.zeros(len(chosen))
     index = sides.unlabelled[chosen[sides.unlabelled]]
-    bag = sides.unlabelled_bags[chosen[sides.unlabelled]]
+    bag = np.searchsorted(sides.offsets, index, side="right") - 1
     share = weight / np.maximum(np.bincount(bag, minlength=len(weight)), 1)
     coef[index] = share[bag]
     return coef / (coef.sum() or 1.0)
