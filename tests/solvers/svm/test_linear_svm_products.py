@@ -114,6 +114,9 @@ def test_equations_of_free_rows_hold():
     solved = np.linalg.solve(border, np.append(sign, 0.0))
     if (sign * solved[:40] > 0.0).all():
         np.testing.assert_allclose(found.alpha, sign * solved[:40], rtol=1e-4)
+    weights = X.T @ (sign * found.alpha)
+    np.testing.assert_allclose(found.w, weights, atol=1e-12 * np.abs(weights).max())
+    np.testing.assert_allclose(found.z, X @ weights, atol=1e-12 * np.abs(found.z).max())
     assert found.dual > problem.origin().dual
 
 

@@ -7,6 +7,8 @@ Both take rows from their mean: a free intercept does not notice, and where rows
 it is what they have in common that makes steps slow.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from bagwise._arrays import Booleans, Floats, Integers
@@ -19,7 +21,8 @@ _SWEEPS = 6  # between two attempts to solve equations
 _STEPS = 30  # of conjugate gradients
 _OUTSIDE = 0.1  # share of the rows that may leave the box before equations are given up
 _PULL = 0.2  # of the intercept in a sweep, in units of the mean curvature
-_ENOUGH = 0.1  # of the tolerance, for equations
+_ENOUGH = 0.5  # of the tolerance, for equations
+_SAME = 1e-14  # of the multipliers: what balancing them may change and leave the point as it is
 _LOOK = 5  # steps of conjugate gradients after which their end can be foreseen
 
 
@@ -76,8 +79,9 @@ class ProductSearch:
     def _equations(self, point: LinearPoint, free: Booleans) -> LinearPoint:
         """Make the conditions of some rows hold, by conjugate gradients, and clip to the box.
 
-        The step of each row is divided by its curvature beforehand. Steps sum to 0. The point is
-        returned as it was if another would not be better.
+        The step of each row is divided by its curvature beforehand. Steps sum to 0. Products of all
+        rows make up the new point, unless it has to be clipped. The point is returned as it was if
+        another would not be better.
         """
         problem, rows = self.problem, np.flatnonzero(free)
         if len(rows) < 2:
@@ -87,6 +91,7 @@ class ProductSearch:
         alpha, weight = point.alpha[rows], 1.0 / self.curvature[rows]
         short = sign * (problem.target[rows] - ridge * alpha) - point.z[rows]
         change, step, slope = np.zeros(len(rows)), np.zeros(len(rows)), 1.0
+        w, z = point.w.copy(), point.z[rows]
         first, share = float(np.ptp(short)), len(rows) / problem.matrix.n
         for count in range(_STEPS):
             checkpoint()
@@ -102,20 +107,27 @@ class ProductSearch:
             if not self.has_time:
                 break
             step = ahead + (slope / before) * step
-            image = matrix.dot(matrix.combine(step)) + ridge * step
+            way = matrix.combine(step)
+            gain = matrix.dot(way)
+            image = gain + ridge * step
             self.n_products += share
             curvature = float(step @ image)
             if curvature <= 0.0:
                 break
             change += (slope / curvature) * step
+            w += (slope / curvature) * way
+            z += (slope / curvature) * gain
             short = short - (slope / curvature) * image
             moved = alpha + sign * change
             if np.count_nonzero((moved < 0.0) | (moved > cap)) > _OUTSIDE * len(rows):
                 break
         moved = point.alpha.copy()
         moved[rows] += sign * change
-        new = problem.point(problem.feasible(moved))
-        self.n_products += 1.0
+        alpha, known = problem.feasible(moved), None
+        if len(rows) == len(alpha) and np.abs(alpha - moved).max() <= _SAME * alpha.max():
+            known = replace(point, alpha=alpha, w=w, z=z)
+        new = problem.point(alpha, known)
+        self.n_products += known is None
         return new if new.dual > point.dual or new.residual < point.residual else point
 
     def _to_come(self, count: int, first: float, spread: float) -> float:
