@@ -631,6 +631,16 @@ def test_inner_problems_that_are_solved_loosely_end_at_the_optimum(seed, monkeyp
     assert result.lower_bound <= result.objective
 
 
+@pytest.mark.parametrize("most", [-1, 0, 1, 3])
+def test_inner_problems_that_take_too_many_products_are_solved_by_factors(most, monkeypatch):
+    monkeypatch.setattr(nu_svm_inner, "_MANY", 2)
+    monkeypatch.setattr(nu_svm_inner, "_MOST_PRODUCTS", most)
+    problem = _toy()
+    result = _run(problem, NuSVMInner(_signs(problem), 1e-4), tol=1e-6)
+    assert result.converged
+    assert result.objective == pytest.approx(_simplex_saddle(problem, 1e-4), rel=1e-5)
+
+
 def test_an_only_assignment_is_solved_for_as_well_as_asked(monkeypatch):
     monkeypatch.setattr(nu_svm_inner, "_MANY", 2)
     whole = _toy()

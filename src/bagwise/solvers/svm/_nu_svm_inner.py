@@ -107,13 +107,17 @@ class _TruncatedNewton(FiniteNewton):
         return status
 
     def bound(self) -> None:
-        """Compute the value of the dual at the point without its negative entries."""
+        """Compute the value of the dual at the point without its negative entries.
+
+        Where none is left, it is that of the shortest row.
+        """
         z, margin = self.z, self.margin
         if z.min() < 0.0:
             z = np.maximum(z, 0.0)
             margin = margin + self.times(z - self.z)
         if not z.any():
-            return
+            z = self.shortest()
+            margin = self.times(z)
         form = float(z @ margin) + float(z @ (self.ridge * z))
         value = 0.5 * float(z.sum()) ** 2 / form
         if value > self.most:
