@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import bagwise.solvers.svm._dual_search as dual_search
+import bagwise.solvers.svm._grouped_dual_set as dual_set
 from bagwise import _threads
 from bagwise._threads import Abandoned
 from bagwise.solvers import Status, solve_qp, solve_svm_dual
@@ -233,6 +234,30 @@ def small_working_sets(monkeypatch):
 def test_working_sets_find_the_same_answer(small_working_sets, mask, cap):
     p = _problem(n=250, n_groups=40, cap=cap, mask=mask)
     result = _solve(p)
+    _assert_optimal(p, result)
+    value, f = _interior_point(p)
+    np.testing.assert_allclose(result.lower_bound, value, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(result.decision - p.mask * result.intercept, f, atol=1e-6)
+
+
+def _few_intercepts(cap, kernel):
+    """As in reg-SVM: rows with the intercept are alone in their groups, and most have none."""
+    p = _problem(n=90, n_groups=9, kernel=kernel, mask=0.0)
+    alone = np.arange(90) < 20
+    group = np.where(alone, 9 + np.arange(90), p.group)
+    return p._replace(group=group, mask=alone, cap=np.full(29, cap))
+
+
+@pytest.mark.parametrize("largest_free", [2000, 5])
+@pytest.mark.parametrize("cap", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", [_rbf, _linear], ids=["rbf", "linear"])
+def test_moves_in_several_groups_at_once_find_the_same_answer(
+    monkeypatch, kernel, cap, largest_free
+):
+    monkeypatch.setattr(dual_set, "_MANY", 0)
+    monkeypatch.setattr(dual_search, "LARGEST_FREE", largest_free)
+    p = _few_intercepts(cap, kernel)
+    result = _solve(p, tol=1e-8)
     _assert_optimal(p, result)
     value, f = _interior_point(p)
     np.testing.assert_allclose(result.lower_bound, value, rtol=1e-8, atol=1e-8)

@@ -377,7 +377,7 @@ class DualSearch(ABC):
             return not polished
         if self.attempts >= _POLISH_ATTEMPTS or violation <= exact:
             return False
-        if np.count_nonzero(self.point.free) > LARGEST_FREE:
+        if np.count_nonzero(self.free_rows()) > LARGEST_FREE:
             return False
         self.attempts += 1
         self.goal = 0.1 * max(violation, exact)

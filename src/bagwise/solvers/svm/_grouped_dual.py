@@ -163,6 +163,10 @@ class _Search(DualSearch):
         several = np.bincount(group[positive], minlength=len(state.room)) > 1
         return positive & (several | (state.room > 0.0))[group]
 
+    def largest_set(self, n_free: int) -> int:
+        # Where most rows are free, all of them are worked on, uncopied.
+        return self.n_active if 2 * n_free > self.n_active else super().largest_set(n_free)
+
     def all_rows(self) -> WorkingSet:
         p = self.state.problem
         if len(p.active) < p.n and len(p.active) <= LARGEST_SET:

@@ -21,6 +21,8 @@ _STRIP = 64  # maxima are found strip by strip: fast over all rows, then exactly
 
 _TINY = 1e-300
 
+_AT_ONCE = 8  # groups in which rows move in one pass, where rows are many
+
 #: A maximum over an array becomes vector instructions only if NaN need not be respected.
 _NO_NAN = REASSOCIATE | {"nnan"}
 
@@ -345,3 +347,164 @@ def bent_step(
             direction[heir] += part
             for k in range(n):
                 product[k] += part * matrix[heir, k]
+
+
+@compiled
+def _best_move(rows: Integers, alpha: Floats, v: Floats, has_room: bool) -> tuple[float, int, int]:
+    """Return the largest slope of a move in a group, the row that grows and the one that shrinks.
+
+    One of them is -1 if the other moves alone. No row of the group has the intercept.
+    """
+    most, least, top, bottom = -np.inf, np.inf, -1, -1
+    for k in rows:
+        if v[k] > most:
+            most, top = v[k], k
+        if alpha[k] > 0.0 and v[k] < least:
+            least, bottom = v[k], k
+    if has_room:
+        return (most, top, -1) if most >= -least else (-least, -1, bottom)
+    return (most - least, top, bottom) if most >= 0.0 else (-least, -1, bottom)
+
+
+@compiled
+def _slope_after(
+    k: int, v: Floats, weight: Floats, gram: NDArray[Any], rows: Integers, coef: Floats, m: int
+) -> float:
+    """Return ``v`` of a row once the first ``m`` rows listed have moved; 0 for no row."""
+    if k < 0:
+        return 0.0
+    row, value = gram[k], float(v[k])
+    for q in range(m):
+        value -= weight[k] * coef[q] * np.float64(row[rows[q]])
+    return value
+
+
+@compiled
+def _curvature(
+    i: int, j: int, gram: NDArray[Any], weight: Floats, diagonal: Floats, flat: float
+) -> float:
+    """Return the curvature along two rows that move against each other, or along the only one."""
+    if i < 0 or j < 0:
+        square: float = diagonal[max(i, j)]
+    else:
+        mixed = weight[i] * weight[j] * np.float64(gram[i, j])
+        square = diagonal[i] + diagonal[j] - 2.0 * mixed
+    return max(square, flat)
+
+
+@compiled
+def _is_lost(i: int, j: int, step: float, alpha: Floats) -> bool:
+    """Tell whether a step changes no multiplier."""
+    return (i >= 0 and alpha[i] + step == alpha[i]) or (j >= 0 and alpha[j] + step == alpha[j])
+
+
+@compiled(fastmath=_NO_NAN)
+def _take_off(
+    v: Floats, weight: Floats, gram: NDArray[Any], rows: Integers, coef: Floats, m: int
+) -> None:
+    """Subtract ``weight * (coef @ gram[rows])`` of the first ``m`` rows, four in each pass."""
+    for r in range(0, m, 4):
+        a, b, c, d = gram[rows[r]], gram[rows[r + 1]], gram[rows[r + 2]], gram[rows[r + 3]]
+        s, t, x, y = coef[r], coef[r + 1], coef[r + 2], coef[r + 3]
+        for k in range(v.shape[0]):
+            change = s * np.float64(a[k]) + t * np.float64(b[k])
+            change += x * np.float64(c[k]) + y * np.float64(d[k])
+            v[k] -= weight[k] * change
+
+
+@compiled
+def many_group_steps(
+    gram: NDArray[Any],
+    weight: Floats,
+    diagonal: Floats,
+    paired: Booleans,
+    side: Floats,
+    group: Integers,
+    members: Integers,
+    starts: Integers,
+    alpha: Floats,
+    room: Floats,
+    v: Floats,
+    up: Floats,
+    down: Floats,
+    flat: float,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float, float, bool]:
+    """Do what `group_steps` does with moves in several groups in each pass over the rows.
+
+    A row that has the intercept must be alone in its group. In a pass one pair of such rows moves,
+    then one row or two in each of the other groups with the largest slopes, each to the minimum
+    after the moves before it. That takes more steps, of which each costs a fraction: where rows are
+    many, the passes are what takes time.
+    """
+    pairs: Integers = np.flatnonzero(paired)
+    has_swaps = starts[1:] > starts[:-1]
+    has_swaps[group[pairs]] = False
+    swapping: Integers = np.flatnonzero(has_swaps)
+    slopes = np.empty(swapping.shape[0])
+    rows, coef = np.zeros(2 * _AT_ONCE + 5, np.int64), np.zeros(2 * _AT_ONCE + 5)
+    m, steps, decrease, lost = 0, 0, 0.0, False
+    while True:
+        coef[m:] = 0.0
+        _take_off(v, weight, gram, rows, coef, m)
+        highest, lowest, i = -np.inf, -np.inf, 0
+        for k in pairs:
+            if v[k] + up[k] > highest:
+                highest, i = v[k] + up[k], k
+            lowest = max(lowest, down[k] - v[k])
+        violation = highest + lowest
+        for place, g in enumerate(swapping):
+            own = members[starts[g] : starts[g + 1]]
+            slopes[place] = _best_move(own, alpha, v, room[g] > 0.0)[0]
+            violation = max(violation, slopes[place])
+        if violation <= tol or steps >= max_steps or lost:
+            return steps, violation, decrease, lost
+
+        lost, m = True, 0
+        if highest + lowest > 0.5 * tol:
+            best, j = -np.inf, i
+            for k in pairs:
+                slope = max(v[i] - v[k] + down[k], 0.0)
+                promise = slope * slope / _curvature(i, k, gram, weight, diagonal, flat)
+                if promise > best:
+                    best, j = promise, k
+            slope, curvature = v[i] - v[j], _curvature(i, j, gram, weight, diagonal, flat)
+            limit_i = alpha[i] if side[i] < 0.0 else room[group[i]]
+            limit_j = alpha[j] if side[j] > 0.0 else room[group[j]]
+            limit = min(limit_i, limit_j)
+            step = min(slope / curvature, limit)
+            if step == limit or not _is_lost(i, j, step, alpha):
+                for k, change in ((i, step), (j, -step)):
+                    _grow(k, side[k] * change, alpha, room, group[k], True)
+                    _set_mask(k, room[group[k]] > 0.0, paired, side, alpha, up, down)
+                    rows[m], coef[m] = k, weight[k] * change
+                    m += 1
+                decrease += step * (slope - 0.5 * step * curvature)
+                steps, lost = steps + 1, False
+        for _ in range(min(_AT_ONCE, swapping.shape[0])):
+            place = int(slopes.argmax())
+            if not slopes[place] > 0.5 * tol or steps >= max_steps:
+                break
+            slopes[place] = -np.inf
+            g = swapping[place]
+            own = members[starts[g] : starts[g + 1]]
+            _, i, j = _best_move(own, alpha, v, room[g] > 0.0)
+            if i >= 0 and j >= 0:
+                _, j = _swap_partner(i, own, gram[i], weight, diagonal, side, alpha, v, flat)
+            slope = _slope_after(i, v, weight, gram, rows, coef, m)
+            slope -= _slope_after(j, v, weight, gram, rows, coef, m)
+            if not slope > 0.0:
+                continue
+            curvature = _curvature(i, j, gram, weight, diagonal, flat)
+            limit = room[g] if j < 0 else alpha[j]
+            step = min(slope / curvature, limit)
+            if step < limit and _is_lost(i, j, step, alpha):
+                continue
+            for k, change in ((i, step), (j, -step)):
+                if k >= 0:
+                    _grow(k, change, alpha, room, g, i < 0 or j < 0)
+                    rows[m], coef[m] = k, weight[k] * change
+                    m += 1
+            decrease += step * (slope - 0.5 * step * curvature)
+            steps, lost = steps + 1, False

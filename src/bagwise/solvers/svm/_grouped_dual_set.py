@@ -12,6 +12,8 @@ from bagwise.solvers._checks import not_finite
 from bagwise.solvers.svm._dual_search import FactorisedWork, factorised
 from bagwise.solvers.svm._grouped_dual_state import EPS, NAME, State, subtract
 
+_MANY = 1000  # rows beyond which several groups move in each pass, if most have no intercept
+
 
 class WorkingSet(FactorisedWork):
     """Some rows of the problem with their own Gram matrix; the others stay as they are."""
@@ -37,6 +39,9 @@ class WorkingSet(FactorisedWork):
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.alone = np.flatnonzero(~self.paired)
         self.is_partial = len(self.v) < len(p.active)
+        pairs = np.bincount(self.group[self.paired], minlength=len(self.room))
+        is_large = len(self.v) > _MANY and 2 * len(self.alone) > len(self.v)
+        self.moves_many = is_large and bool(pairs.max(initial=0) <= 1)
         self.mask()
 
     def mask(self) -> None:
@@ -57,10 +62,16 @@ class WorkingSet(FactorisedWork):
         return np.flatnonzero(positive & (several | (self.room > 0.0))[self.group])
 
     def steps(self, tol: float, max_steps: int) -> tuple[int, float, float, bool]:
-        from bagwise.solvers.svm._grouped_dual_kernels import group_steps
+        from bagwise.solvers.svm._grouped_dual_kernels import group_steps, many_group_steps
 
         self.state.is_exact = False
         try:
+            if self.moves_many:
+                return many_group_steps(
+                    self.gram, self.weight, self.diagonal, self.paired, self.side, self.group,
+                    self.members, self.starts, self.alpha, self.room, self.v, self.up, self.down,
+                    self.state.problem.flat, tol, max_steps,
+                )  # fmt: skip
             return group_steps(
                 self.gram, self.weight, self.diagonal, self.paired, self.side, self.group,
                 self.members, self.starts, self.alone, self.alpha, self.room, self.v, self.up,
