@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 from bagwise import Bags
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import AssignmentProblem, solve_qp
+from bagwise.solvers.svm import _nu_svm_inner
 from bagwise.svm import BagKISVM, InsKISVM
 from bagwise.svm.machinery import _ki_machine
 from bagwise.testing import make_toy_bags
@@ -233,6 +234,17 @@ def test_products_of_negative_instances_are_rounded_only_beside_a_large_ridge(
     monkeypatch.setattr(_ki_machine, "_MANY", 10)
     InsKISVM(C).fit(*small_bags())
     assert problems[0].fixed.dtype == (np.float32 if rounds else np.float64)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0])
+def test_more_rows_than_features_in_single_precision(monkeypatch, C):
+    bags, y = small_bags(n_positive=7, n_negative=20)
+    model = InsKISVM(C, kernel="linear", tol=1e-7, random_state=0)
+    exact = model.fit(bags, y).result_.objective
+    for module in (_ki_machine, _nu_svm_inner):
+        monkeypatch.setattr(module, "_MANY", 10)
+    monkeypatch.setattr(_ki_machine, "_SLOW", 0.0)
+    assert model.fit(bags, y).result_.objective == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("cls", BOTH)
