@@ -104,7 +104,7 @@ class MICA(MaxRuleMachine):
     The defaults give an accuracy of 0.83 on standardised Musk1 (10-fold cross-validation).
 
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
-    The first programme only has to suggest key instances. With more than 2,000 rows, means and
+    The first programme only has to suggest key instances. With more than 1,000 rows, means and
     negative instances, it is left after as many simplex steps as rows; all others are solved.
     Where a linear programme has several solutions, the values of the instances decide which one is
     taken, not their order. To that end its penalties and costs are perturbed by up to one part in a

@@ -12,7 +12,7 @@ from bagwise.solvers import FeatureOperator, OneNormSVMResult, perturbed, solve_
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 _SOLVER_STEPS = 1_000_000  # simplex steps that one problem may take
-_FEW_ROWS = 2000  # whose problems cost next to nothing
+_FEW_ROWS = 1000  # whose problems take seconds at most
 
 
 class _Points:
@@ -82,7 +82,7 @@ class OneNormTrainer:
     tol : float
         Of the solver.
     is_rough : bool
-        Whether a problem with more than 2,000 rows may take no more simplex steps than it has rows.
+        Whether a problem with more than 1,000 rows may take no more simplex steps than it has rows.
     """
 
     features: FeatureOperator
