@@ -23,6 +23,7 @@ import bagwise.svm._graph_svm as graph_svm
 import bagwise.svm.machinery._bag_kernel_machine as bag_kernel_machine
 import bagwise.svm.machinery._ki_machine as ki_machine
 import bagwise.svm.machinery._points as points
+import bagwise.svm.machinery._representation as representation
 import bagwise.svm.machinery._warm_start as warm_start
 from bagwise import Bags, all_estimators
 from bagwise.base import Share, SharedWork, Starts
@@ -94,6 +95,13 @@ def test_results_are_those_of_grid_search(toy, case):
     np.testing.assert_array_equal(  # the last fit is an ordinary one
         search.decision_function(bags), reference.decision_function(bags)
     )
+
+
+@pytest.mark.parametrize("name", ["SIL", "MISVM", "MISVM, shared slack", "callable"])
+def test_matrices_that_a_fit_alone_would_not_form_at_once(toy, monkeypatch, name):
+    """Of a large matrix a single fit computes the rows that it needs; fits of a search share it."""
+    monkeypatch.setattr(representation, "_FORMED", 0.0)
+    both(*CASES[name], *toy)
 
 
 CLASSIFIERS = [

@@ -175,7 +175,14 @@ def represent_shared(
 
 
 def _gram(representation: Representation[PointTrainer]) -> NDArray[Any]:
+    """Return the whole matrix; a large one is formed only now."""
     assert isinstance(representation.trainer, KernelTrainer)
-    gram = representation.trainer.rows.array
-    assert gram is not None
+    rows = representation.trainer.rows
+    if rows.array is not None:
+        return rows.array
+    gram = np.empty((rows.n, rows.n), rows.dtype)
+    if not rows.fill_square(gram):
+        every = np.arange(rows.n)
+        for piece in rows.strips(every, rows.n):
+            rows.block(every[piece], out=gram[piece])
     return gram
