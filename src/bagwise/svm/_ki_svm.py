@@ -122,6 +122,10 @@ class InsKISVM(KeyInstanceMachine):
     end at another objective, as a rule by less than one part in a thousand; a larger
     ``n_restarts`` makes this rarer.
 
+    Where there are more than 2,000 rows and all :math:`1 / c_r` are above a thousandth of the
+    largest squared norm, the inner products of the rows that are not chosen from are rounded to
+    single precision. The objective is that of the rounded matrix.
+
     Weight 2 is the same as having a positive bag twice although the two might choose different
     key instances: the norm in the relaxation is convex in what the two contribute
     together, so that the assignments which count choose the same instance in both.
