@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from weakref import ref
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import bagwise.svm.machinery._points as points
 from bagwise import Bags, load, save
-from bagwise.exceptions import MemoryLimitError
+from bagwise.exceptions import MemoryLimitError, MovedThresholdWarning
 from bagwise.model_selection import BagGridSearchCV
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.solvers import FeatureRows, StackedRows, majorize_minimize, solve_qp
@@ -325,6 +328,31 @@ def test_a_search_that_shares_the_kernel_matrix_finds_the_same(normalization):
     np.testing.assert_allclose(
         shared.decision_function(bags), plain.decision_function(bags), rtol=0, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("normalization", ["average", "feature_space"])
+def test_folds_that_move_the_threshold_share_the_kernel_matrix(normalization, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4, 3)), (np.arange(60) % 10 == 0).astype(int)
+    X[y == 1, 0] += 2.0
+    model = RegSVM(C=0.5, normalization=normalization, n_init=1)
+    with pytest.warns(MovedThresholdWarning):
+        alone = clone(model).set_params(cache_size=0.0).fit(X, y)  # nothing is kept
+    made, point_gram = [], points.point_gram
+
+    def counted(*args, **how):
+        gram = point_gram(*args, **how)
+        made.append(ref(gram))
+        return gram
+
+    monkeypatch.setattr(points, "point_gram", counted)
+    with pytest.warns(MovedThresholdWarning):
+        model.fit(X, y)
+    assert len(made) == 1
+    assert made[0]() is None  # it lives no longer than the fit
+    assert alone.intercept_shift_ != 0.0
+    np.testing.assert_allclose(model.intercept_shift_, alone.intercept_shift_, atol=1e-6)
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("params", [{}, {"kernel": "linear"}, {"normalization": "feature_space"}])

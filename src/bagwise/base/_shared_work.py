@@ -27,6 +27,7 @@ SOLVER_PARAMETERS = frozenset(
     {"C", "class_weight", "cache_size", "tol", "max_iter", "n_jobs", "n_init", "verbose"}
 )
 _SOLUTION_SHARE = 0.1  # of the memory, for solutions
+_ROWS_AT_ONCE = 64  # of a matrix that scores are computed from: as many stay in the cache
 
 
 @runtime_checkable
@@ -221,25 +222,41 @@ class Share:
     def block(self, fitted: NDArray[Any] | None, *, of_bags: bool = False) -> NDArray[Any] | None:
         """Return the columns of a machine at the instances or bags selected, if they are known."""
         found = self._columns(fitted, of_bags)
-        return None if found is None else found[0]
+        if found is None:
+            return None
+        matrix, known = found
+        block: NDArray[Any] = matrix[np.ix_(self.index if of_bags else self.rows, known.places)]
+        return block
 
     def scores(self, fitted: NDArray[Any] | None, *, of_bags: bool = False) -> Floats | None:
         """Return the sums of a machine on the instances or bags selected, if they are known."""
         found = self._columns(fitted, of_bags)
         if found is None:
             return None
-        block, coef = found
+        matrix, known = found
+        rows, n_columns = self.index if of_bags else self.rows, matrix.shape[1]
+        # Whole rows are read faster than many columns of them.
+        columns = None if 2 * len(known.places) > n_columns else known.places
+        coef = known.coef.T
+        if columns is None:
+            coef = np.zeros((n_columns, len(known.coef)))
+            coef[known.places] = known.coef.T
+        out = np.empty((len(rows), coef.shape[1]))
         with single_blas_thread():  # those of a pool would go on spinning beside the next solver
-            return np.asarray(block @ coef.T, np.float64)
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                some = rows[start : start + _ROWS_AT_ONCE]
+                block = matrix[some] if columns is None else matrix[np.ix_(some, columns)]
+                out[start : start + _ROWS_AT_ONCE] = block @ coef
+        return out
 
     def _columns(
         self, fitted: NDArray[Any] | None, of_bags: bool
-    ) -> tuple[NDArray[Any], Floats] | None:
+    ) -> tuple[NDArray[Any], Expansion] | None:
         known: Expansion | None = self.work.solutions.find((self.work, Same(fitted), of_bags))
         matrix = None if known is None else known.matrix()
         if known is None or matrix is None:
             return None
-        return matrix[np.ix_(self.index if of_bags else self.rows, known.places)], known.coef
+        return matrix, known
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,14 @@ import scipy.sparse as sp
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval
 from bagwise.bags import Bags, segment_max, segment_sum
-from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
+from bagwise.base import (
+    AsymmetricClassifier,
+    BagTags,
+    SharedWork,
+    Summary,
+    Target,
+    documented,
+)
 from bagwise.exceptions import MemoryLimitError
 from bagwise.solvers import Certificate, RowOperator, SumRows, solve_grouped_svm
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
@@ -189,6 +196,22 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
 
     # -------------------------------------------------------------------------------- learning
 
+    def _encode(
+        self, bags: Bags, y: Any, sample_weight: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Let machines on folds, which may follow to move the threshold, share the matrix."""
+        (bags, *others), known = super()._encode(bags, y, sample_weight)
+        if bags.shared is None:
+            bags = bags.with_shared(_OneFit(1e6 * self.cache_size))
+        return (bags, *others), known
+
+    def _review(self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats) -> None:
+        try:
+            super()._review(bags, target, cost_weight, bag_weight)
+        finally:
+            if isinstance(bags.shared, _OneFit):
+                bags.shared.close()
+
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
@@ -252,6 +275,10 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
             supervised_analogue=SVC(tol=1e-8) if keeps_kernel else None,
             **self._invariances(),
         )
+
+
+class _OneFit(SharedWork):
+    """What a fit shares with the machines on folds that move its threshold, and no others."""
 
 
 # ------------------------------------------------------------------------------------ the problem

@@ -86,6 +86,10 @@ OPERATORS = {
     "shifted": (ShiftedRows(DenseGram(GRAM), 2.5), GRAM + 2.5),
     "shifted kernel": (ShiftedRows(KernelRows.of(KERNEL, X, OFFSETS), 2.5), KERNEL.gram(X) + 2.5),
     "sums": (SumRows(DenseGram(GRAM), MIXES), MIXES @ GRAM @ MIXES.T),
+    "sums of some rows": (
+        SumRows(SelectedRows(DenseGram(GRAM), np.arange(17)[::-1]), MIXES[:, ::-1]),
+        MIXES @ GRAM @ MIXES.T,
+    ),
     "sums of features": (SumRows(FeatureRows(X), MIXES), MIXES @ GRAM @ MIXES.T),
     "sums of cached": (
         SumRows(CachedRows(BlockRows(GRAM), 5 * GRAM[0].nbytes), MIXES),

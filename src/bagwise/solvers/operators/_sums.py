@@ -15,6 +15,7 @@ from bagwise.solvers.operators._cached_rows import CachedRows
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._filled_rows import FilledRows
 from bagwise.solvers.operators._row_operator import RowOperator, written
+from bagwise.solvers.operators._views import SelectedRows
 
 _FEW = 64  # rows whose squared norms are computed at a time
 
@@ -34,6 +35,10 @@ class SumRows(RowOperator):
 
     def __init__(self, source: RowOperator, matrix: Any, *, max_bytes: float = inf) -> None:
         self._source, self._matrix, self._max_bytes = source, sp.csr_array(matrix), max_bytes
+        if isinstance(source, SelectedRows):  # sums of what it selects from
+            self._source, whole = source.source, self._matrix
+            parts = whole.data, source.index[whole.indices], whole.indptr
+            self._matrix = sp.csr_array(parts, shape=(whole.shape[0], source.source.n))
 
     @property
     def n(self) -> int:

@@ -27,6 +27,7 @@ from bagwise.solvers.svm._grouped_dual import GroupedSVMResult, solve_grouped_sv
 
 _NAME = "solve_grouped_svm"  # in errors
 _GROWTH = 0.25  # rows that may join in a round, for each one that is there
+_NEAR = 0.3  # of the worst row left out: those that are no further from their margins join as well
 _ROOM = 1.5  # memory that is asked for beside what is needed; it is taken when it is used
 _LOOSENESS = 0.1  # of the worst row left out: how exactly the others are solved meanwhile
 
@@ -235,4 +236,11 @@ class _Terms:
         begins = np.flatnonzero(np.diff(self.group[rows], prepend=-1))
         rank = np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
         n_joining = max(len(begins), int(_GROWTH * np.count_nonzero(chosen)))
-        return rows[np.argsort(rank, kind="stable")[:n_joining]]
+        rows = rows[np.argsort(rank, kind="stable")[:n_joining]]
+        if not len(rows):
+            return rows
+        # If these are few, those that nearly violate their margins come too: else they would be
+        # the last, a few in each round.
+        near = np.flatnonzero((excess <= tol) & (excess > -_NEAR * excess.max()) & ~chosen)
+        near = near[np.argsort(-excess[near], kind="stable")[: n_joining - len(rows)]]
+        return np.concatenate([rows, near])

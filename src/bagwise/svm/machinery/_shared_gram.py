@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags, segment_rows
-from bagwise.base import Share
+from bagwise.base import Share, gamma_attribute
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import DenseGram, RowOperator
 from bagwise.svm.machinery._points import BagMean
 from bagwise.svm.machinery._problem import HingeProblem, Solution
-from bagwise.svm.machinery._representation import Representation, expansion_attributes
+from bagwise.svm.machinery._representation import Representation
 from bagwise.svm.machinery._trainer import KernelTrainer, PointTrainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
@@ -61,12 +61,16 @@ def shared_expansion(
 ) -> dict[str, Any]:
     """Return an expansion over the instances selected as attributes, and remember it."""
     support = np.flatnonzero(coef.any(axis=0))
-    coef = coef[:, support]
+    coef = np.ascontiguousarray(coef[:, support])
     matrix, starts, stops = share.whole.segments
     instances = matrix[segment_rows(starts[share.index], stops[share.index])[support]]
-    fitted = expansion_attributes(instances, coef, kernel)
-    share.remember(fitted["dual_coef_"], gram, share.rows[support], coef, of_bags=False)
-    return {"support_": support, **fitted}
+    share.remember(coef, gram, share.rows[support], coef, of_bags=False)
+    return {
+        "support_": support,
+        "support_vectors_": instances,
+        "dual_coef_": coef,
+        **gamma_attribute(kernel),
+    }
 
 
 @dataclass(frozen=True, eq=False)
