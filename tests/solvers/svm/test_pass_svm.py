@@ -17,6 +17,7 @@ from bagwise.solvers.svm import (
     _pass_svm_sets,
     _pass_svm_smoothing,
 )
+from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 
 KINDS = ("plain", "single", "csr", "twice", "constant", "wide", "rare")
 COSTS = (1e-3, 0.1, 1.0, 100.0, 1e4)
@@ -186,6 +187,33 @@ def test_a_row_twice_is_refused():
     X, sign = make("plain")
     with pytest.raises(ValueError, match="index must not hold a row twice"):
         solve_svm_by_passes(rows_of(X), sign[:3], 1.0, index=[4, 1, 4])
+
+
+@pytest.mark.parametrize("cheap", [0, np.inf])
+def test_rows_that_do_not_settle_are_visited_a_few_times_only(cheap, monkeypatch):
+    monkeypatch.setattr(_pass_svm_search, "_WIDE", 0)
+    monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
+    monkeypatch.setattr(_pass_svm_coordinates, "_CHEAP", cheap)
+    X, sign = make("plain")
+    visits, visit = [], CoordinateDescent._visit
+    solve = _pass_svm_coordinates.CoordinateSearch.solve_for
+
+    def solve_and_note(self, left):
+        visits.append(0)
+        solve(self, left)
+
+    def visit_and_count(self, rows, index):
+        if visits:
+            visits[-1] += len(index)
+        return visit(self, rows, index)
+
+    monkeypatch.setattr(_pass_svm_coordinates.CoordinateSearch, "solve_for", solve_and_note)
+    monkeypatch.setattr(CoordinateDescent, "_visit", visit_and_count)
+    result = solve_svm_by_passes(rows_of(X), sign, 1e4)
+    assert result.residual <= 1e-3
+    assert visits
+    most = 2 if cheap == 0 else 5
+    assert max(visits) <= (most + 2) * len(sign)  # with the next sweep over all rows
 
 
 def test_more_passes_than_allowed_are_not_taken(monkeypatch):

@@ -154,14 +154,8 @@ class Smoothing:
         model.w, model.b, model.z = model.w + step * dw, model.b + step * db, model.z + step * dz
 
     def _sample(self) -> tuple[Integers, Floats]:
-        """Return rows that tell the curvature, and how much each of them bends.
-
-        Where they are short, as in text, there are many: of a feature that none of them has, they
-        tell nothing.
-        """
-        bounds, (free, weight) = self.bounds, self.model.free_terms()
-        size = max(_SAMPLE * min(bounds.rows.d, _MOST_FEATURES), _SMALLEST_SAMPLE)
-        size = max(size, min(_SAMPLE * bounds.rows.d, bounds.most_rows))
+        """Return rows that tell the curvature, and how much each of them bends."""
+        size, (free, weight) = sample_size(self.bounds), self.model.free_terms()
         if len(free) <= size:
             return free.copy(), weight.copy()
         some = np.sort(self.rng.choice(len(free), size, replace=False))
@@ -196,6 +190,16 @@ class Smoothing:
         changed = alpha.copy()
         changed[some] = np.abs(signed)
         self.bounds.offer_dual(changed, v + rows.combine(signed - sign * before))
+
+
+def sample_size(bounds: Bounds) -> int:
+    """Return how many rows tell the curvature.
+
+    Where they are short, as in text, there are many: of a feature that none of them has, they tell
+    nothing.
+    """
+    size = max(_SAMPLE * min(bounds.rows.d, _MOST_FEATURES), _SMALLEST_SAMPLE)
+    return max(size, min(_SAMPLE * bounds.rows.d, bounds.most_rows))
 
 
 def _take_excess(signed: Floats, cap: Floats, excess: float) -> None:
