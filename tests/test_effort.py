@@ -344,7 +344,9 @@ def test_max_memory_is_kept(cls, tmp_path, monkeypatch):
     for max_memory in (needed - 1, needed, None):
         _, calls = observed(cls, n_vectors=3, max_memory=max_memory)
         sources = [call.arguments["source"] for call in calls if "source" in call.arguments]
-        assert {source.keeps for source in sources} == {max_memory is None or max_memory >= needed}
+        fits = max_memory is None or max_memory >= needed
+        may_keep = cls.__name__ != "RandomSetSVM"  # which needs it once
+        assert {source.keeps for source in sources} == {fits and may_keep}
 
 
 def test_scores_of_all_starts_count_against_max_memory(tmp_path):

@@ -37,7 +37,9 @@ class RandomSetSVM(MultiStartMachine):
         ``random_state``, not on the order or the weights of bags; equal instances count once.
     max_iter : int
         Most Newton steps for each class.
-    |class_weight, max_memory: kernel|
+    |class_weight|
+    max_memory : int, str or None
+        Has no effect: the kernel between instances and vectors is needed once, and never kept.
     random_state : int, RandomState or None
         Seed of the draw.
     |n_jobs: classes|
@@ -91,6 +93,8 @@ class RandomSetSVM(MultiStartMachine):
         objective="that of `LabelMeanSVM`, with vectors drawn from the instances",
         cost="$r N$ kernel values, for $r$ vectors; Newton steps",
     )
+
+    _keeps_kernel: ClassVar[bool] = False
 
     _convergence_advice = "scale the features, lower C or raise max_iter"
 

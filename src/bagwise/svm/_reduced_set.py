@@ -240,7 +240,7 @@ class ReducedSetSVM(ExpansionMachine):
     ) -> tuple[Floats, Floats]:
         """Return coefficients and intercepts after learning some of them again."""
         if self.refit == "coef":
-            means = KernelMeans(bags, kernel, len(reduced.x))
+            means = KernelMeans(bags, kernel, len(reduced.x), keep=False)
             n_threads = effective_n_jobs(self.n_jobs)
             found = solve_expansion(means, reduced.x, signs, cost, n_threads=n_threads)
             return found.coef, found.intercept

@@ -53,6 +53,8 @@ class KernelMeans:
         copies of the instances where these are no view (CSR, or bags picked from many), takes no
         more, it is kept from `means` to `gradient`, which then costs one product; else it is
         computed again, piece by piece. None always keeps it.
+    keep : bool
+        Whether it may be kept; what only asks for `means`, once, does not need it.
     n_threads : int or None
         Number of threads.
     """
@@ -64,6 +66,7 @@ class KernelMeans:
         n_vectors: int,
         *,
         max_memory: int | str | None = None,
+        keep: bool = True,
         n_threads: int | None = None,
     ) -> None:
         self.kernel, self.dtype = kernel, bags.dtype
@@ -72,7 +75,7 @@ class KernelMeans:
         n_bytes = parse_bytes(max_memory)
         self._source = BagSource(bags, n_threads=n_threads)
         held = bags.n_instances * width + self._source.copied_bytes
-        self.keeps = n_bytes is None or held <= n_bytes
+        self.keeps = keep and (n_bytes is None or held <= n_bytes)
         self._sizes = bags.sizes[:, None].astype(np.float64)
         self.n_rows = min(max(_BLOCK_BYTES // width, _LEAST_ROWS), _MOST_ROWS)
         self._n_threads = 1 if self._source.n_chunks == 1 else n_threads

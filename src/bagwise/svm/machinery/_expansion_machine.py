@@ -58,6 +58,8 @@ class MultiStartMachine(ExpansionMachine):
         "random_state": ["random_state"],
     }
 
+    _keeps_kernel: ClassVar[bool] = True  # between instances and vectors, if there is room
+
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
@@ -69,7 +71,9 @@ class MultiStartMachine(ExpansionMachine):
             report("start", number, total=len(seeds))
             start = self._start(bags, seed)
             if source is None:
-                source = KernelMeans(bags, kernel, len(start), max_memory=self.max_memory)
+                source = KernelMeans(
+                    bags, kernel, len(start), max_memory=self.max_memory, keep=self._keeps_kernel
+                )
             result = self._solve(source, bags, start, target.signs, self.C * cost_weight)
             if best is None or result.objective < best.objective:
                 best = result
