@@ -354,3 +354,19 @@ def test_costs_beyond_what_can_be_solved_are_next_to_infinite(cls, kernel):
     contradicting = bags + bags[:4], np.append(y, 1 - y[:4])
     for C in (1e9, 1e15):
         assert cls(C, kernel=kernel, random_state=0).fit(*contradicting).result_.converged
+
+
+def test_many_rows_in_any_order_come_to_the_same():
+    """Mixtures got stuck where a loosely solved problem looked better than any next one."""
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(6, 8)) for _ in range(30)]
+    for bag in bags:
+        bag[0] += 1.2
+    bags += [rng.normal(size=(8, 8)) for _ in range(260)]
+    y = np.repeat([1, 0], [30, 260])
+    results = []
+    for order in (np.arange(290), np.arange(290)[::-1]):
+        model = InsKISVM(C=1.0, random_state=0).fit([bags[i] for i in order], y[order])
+        results.append(model.result_)
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-4)
+    assert all(result.residual <= 0.01 for result in results)

@@ -34,6 +34,7 @@ _KICKS = 10  # times at most that each of them is changed; half the number of ra
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
 _MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
 _INNER_SHARE = 1e-2  # of the decrease foretold: how well the inner problem is solved to see it
+_HIDDEN = 0.1  # of the decrease foretold: a larger error of the value hides it
 _FIRST_INNER = 1e-2  # for the first columns, which new ones replace
 _LOOSE_STEPS = 1  # of the weights in a round, as long as there are new columns
 _PATIENCE = 3  # rounds that together must lower the value by the least decrease
@@ -213,20 +214,19 @@ def _rounds(
     gaps: list[float] = []
     loose = inf  # the last relative gap: early rounds need no exact weights
     n_starts = n_restarts * _times_as_many(master.problem)
-    enough = max(_MASTER_SHARE * tol, 0.1 * least_decrease)
     while True:
         steps = _LOOSE_STEPS if loose else _MASTER_STEPS
-        point = master.solve(max(enough, min(0.1 * loose, 0.1)), steps)
+        point = master.solve(max(_MASTER_SHARE * tol, min(0.1 * loose, 0.1)), steps)
         size = max(abs(point.value), 1e-300)
         found, gap = _best_columns(master, rng, n_starts, tol * size)
-        history.append(point.value)
+        history.append(point.most)
         gaps.append(gap)
-        report("round", len(history), objective=point.value, gap=gap / size, goal=tol)
+        report("round", len(history), objective=point.most, gap=gap / size, goal=tol)
         if gap <= tol * size:
             return Status.CONVERGED, gaps, history
         if len(history) >= max_rounds:
             return Status.MAX_ITER, gaps, history
-        fell = history[-1 - _PATIENCE] - point.value if len(history) > _PATIENCE else inf
+        fell = history[-1 - _PATIENCE] - point.most if len(history) > _PATIENCE else inf
         slow = fell < least_decrease * size
         n_new = 0 if slow else master.replace(found)
         if slow or (n_new == 0 and loose == 0.0):  # the weights cannot be chosen any better
@@ -382,6 +382,11 @@ class Point:
         self.mean_form = float(v @ self.forms)
 
     @property
+    def most(self) -> float:
+        """What the maximum over the coefficients is at most, by how well they are known."""
+        return self.value + self.solution.error
+
+    @property
     def spread(self) -> float:
         """Twice the gap, were there no other columns."""
         return float(self.forms.max()) - self.mean_form
@@ -487,10 +492,12 @@ class Master:
         The curvature holds as long as the rows at work stay the same. Where columns are alike it is
         next to nothing and the Newton step goes too far, in a direction that a shorter step along
         it would not mend; damping (Levenberg 1944) does. It follows the share of the decrease
-        foretold that comes true, and outlasts the step.
+        foretold that comes true, and outlasts the step if there is one. Where the inner problem was
+        solved too loosely to see that decrease, it is solved again.
         """
         begin = self.point
         unit = float(curvature.diagonal().mean()) or float(np.abs(begin.forms).max())
+        before = inf  # the error of the value when it was last too large
         for _ in range(_TRIALS):
             damped = curvature + self.damping * unit * np.eye(len(curvature))
             linear = -0.5 * begin.forms - damped @ begin.v
@@ -498,9 +505,14 @@ class Master:
             way = v - begin.v
             slope = -0.5 * float(begin.forms @ way)
             if slope >= 0.0:
-                return False
+                break
             foretold = -slope - 0.5 * float(way @ curvature @ way)
             tol = _INNER_SHARE * foretold / max(abs(begin.value), 1e-300)
+            error = begin.solution.error
+            if _HIDDEN * foretold < error < 0.5 * before:
+                before = error
+                self.point = begin = self.evaluate(begin.v, begin.solution, tol)
+                continue
             trial = self.evaluate(v, begin.solution, tol)
             share = (begin.value - trial.value) / max(foretold, 1e-300)
             # Where rounding hides the fall, slopes still tell it (Hager & Zhang 2005).
@@ -513,6 +525,7 @@ class Master:
             if is_lower:
                 self.point = trial
                 return True
+        self.damping = 0.0
         return False
 
     def replace(self, found: list[Column]) -> int:
@@ -561,8 +574,8 @@ class Master:
             coef=point.coef(self),
             fixed_coef=b[problem.n_bags :].copy(),
             instance_values=point.instance_values(self),
-            objective=point.value,
-            lower_bound=point.value - gaps[-1] if is_proven else -inf,
+            objective=point.most,
+            lower_bound=point.most - gaps[-1] if is_proven else -inf,
             residual=gaps[-1] / max(abs(point.value), 1e-300),
             gap_estimate=gaps[-1],
             gap_is_proven=is_proven,

@@ -120,7 +120,10 @@ class FeatureRows(RowOperator):
         return f"{self.owner}: instances must hold finite numbers only. Got NaN or infinity."
 
     def take(self, rows: Integers | slice) -> "FeatureRows":
-        """Return some of these rows."""
+        """Return some of these rows.
+
+        An array of their numbers, as integers, may be kept: it must not change afterwards.
+        """
         out = object.__new__(FeatureRows)
         out.__dict__.update(self.__dict__)
         m = int(self.matrix.shape[0])

@@ -16,7 +16,7 @@ from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits
 from bagwise.solvers._result import Result
-from bagwise.solvers.svm._dual_search import LARGEST_SET, DualSearch, breaking_rows
+from bagwise.solvers.svm._dual_search import LARGEST_SET, DualSearch, DualWork, breaking_rows
 from bagwise.solvers.svm._grouped_dual_set import WorkingSet
 from bagwise.solvers.svm._grouped_dual_state import NAME, Problem, State
 
@@ -163,9 +163,11 @@ class _Search(DualSearch):
         several = np.bincount(group[positive], minlength=len(state.room)) > 1
         return positive & (several | (state.room > 0.0))[group]
 
-    def largest_set(self, n_free: int) -> int:
-        # Where most rows are free, all of them are worked on, uncopied.
-        return self.n_active if 2 * n_free > self.n_active else super().largest_set(n_free)
+    def working_set(self, violation: float) -> DualWork:
+        """Choose all rows, uncopied, where most are free."""
+        if 2 * np.count_nonzero(self.free_rows()) > self.n_active:
+            return self.all_rows()
+        return super().working_set(violation)
 
     def all_rows(self) -> WorkingSet:
         p = self.state.problem

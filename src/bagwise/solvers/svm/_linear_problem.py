@@ -93,7 +93,7 @@ class LinearProblem:
     def origin(self) -> LinearPoint:
         """Return the point where all is 0, but for an intercept that is free."""
         n, d = self.matrix.n, self.matrix.d
-        return self._certified(np.zeros(n), np.zeros(d), np.zeros(n))
+        return self.certified(np.zeros(n), np.zeros(d), np.zeros(n))
 
     def without_rounding(self, point: LinearPoint) -> LinearPoint:
         """Return a point, or one without weights that is better: they are rounding then."""
@@ -113,11 +113,12 @@ class LinearProblem:
         The rows are not read if ``known`` is that point, of a problem with other costs.
         """
         if known is not None and np.array_equal(alpha, known.alpha):
-            return self._certified(alpha, known.w, known.z)
+            return self.certified(alpha, known.w, known.z)
         w = self.matrix.combine(self.sign * alpha)
-        return self._certified(alpha, w, self.matrix.dot(w))
+        return self.certified(alpha, w, self.matrix.dot(w))
 
-    def _certified(self, alpha: Floats, w: Floats, z: Floats) -> LinearPoint:
+    def certified(self, alpha: Floats, w: Floats, z: Floats) -> LinearPoint:
+        """Return the point of a feasible ``alpha`` whose weights and products are known."""
         sign, cap, ridge = self.sign, self.cap, self.ridge
         v = sign * (self.target - ridge * alpha) - z
         can_rise, can_fall = alpha < cap, alpha > 0.0

@@ -7,8 +7,6 @@ Both take rows from their mean: a free intercept does not notice, and where rows
 it is what they have in common that makes steps slow.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from bagwise._arrays import Booleans, Floats, Integers
@@ -123,11 +121,12 @@ class ProductSearch:
                 break
         moved = point.alpha.copy()
         moved[rows] += sign * change
-        alpha, known = problem.feasible(moved), None
-        if len(rows) == len(alpha) and np.abs(alpha - moved).max() <= _SAME * alpha.max():
-            known = replace(point, alpha=alpha, w=w, z=z)
-        new = problem.point(alpha, known)
-        self.n_products += known is None
+        new_alpha = problem.feasible(moved)
+        if len(rows) == len(moved) and np.abs(new_alpha - moved).max() <= _SAME * new_alpha.max():
+            new = problem.certified(new_alpha, w, z)
+        else:
+            new = problem.point(new_alpha)
+            self.n_products += 1.0
         return new if new.dual > point.dual or new.residual < point.residual else point
 
     def _to_come(self, count: int, first: float, spread: float) -> float:

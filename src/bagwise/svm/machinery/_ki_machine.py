@@ -307,7 +307,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             assignments = _assignments(result.columns, len(rows.offsets) - 1)
             if len(assignments):
                 starts.keep(assignments, *parts)
-        rho = -2.0 * result.objective
+        rho = float(result.b @ (result.decision + ridge * result.b))
         index = np.concatenate([rows.chosen, rows.fixed])
         coef = points.instance_coef(index, np.concatenate([result.coef, result.fixed_coef]) / rho)
         intercept = self._constant() * float(coef.sum())
