@@ -219,9 +219,9 @@ def test_threshold_makes_the_fewest_errors_on_training_bags(cls, kernel, n_class
         assert wrong[0] == min(wrong)
 
 
-@pytest.mark.parametrize(("C", "rounds"), [(1.0, True), (1e4, False)])
+@pytest.mark.parametrize(("C", "single"), [(1.0, True), (1e4, False)])
 def test_products_of_negative_instances_are_rounded_only_beside_a_large_ridge(
-    monkeypatch, C, rounds
+    monkeypatch, C, single
 ):
     problems = []
     made = AssignmentProblem.of
@@ -233,7 +233,7 @@ def test_products_of_negative_instances_are_rounded_only_beside_a_large_ridge(
     monkeypatch.setattr(AssignmentProblem, "of", noted)
     monkeypatch.setattr(_ki_machine, "_MANY", 10)
     InsKISVM(C).fit(*small_bags())
-    assert problems[0].fixed.dtype == (np.float32 if rounds else np.float64)
+    assert problems[0].fixed.dtype == (np.float32 if single else np.float64)
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0])

@@ -492,7 +492,7 @@ def test_fixed_rows_in_single_precision_give_the_same(many, monkeypatch):
     gram = np.block([[problem.instances, problem.cross], [problem.cross.T, problem.fixed]])
     index, n = np.arange(len(gram)), len(problem.instances)
     rounded = AssignmentProblem.of(
-        DenseGram(gram), index[:n], problem.offsets, index[n:], rounds=True
+        DenseGram(gram), index[:n], problem.offsets, index[n:], single=True
     )
     assert rounded.fixed.dtype == np.float32
     assert rounded.cross.dtype == rounded.instances.dtype == np.float64

@@ -58,11 +58,11 @@ class AssignmentProblem:
         fixed: Integers,
         n_chosen: int = 1,
         *,
-        rounds: bool = False,
+        single: bool = False,
     ) -> "AssignmentProblem":
         """Return the problem on rows: those to choose from, bag after bag, and the fixed ones.
 
-        The inner products of the latter are rounded to single precision if asked for.
+        The inner products of the latter are in single precision if asked for.
         """
 
         def block(left: Integers, right: Integers, dtype: type = np.float64) -> NDArray[Any]:
@@ -71,7 +71,7 @@ class AssignmentProblem:
                 return out
             return rows.block(left, right, out)
 
-        between = block(fixed, fixed, np.float32 if rounds else np.float64)
+        between = block(fixed, fixed, np.float32 if single else np.float64)
         return cls(block(chosen, chosen), block(chosen, fixed), between, offsets, n_chosen)
 
     def __post_init__(self) -> None:

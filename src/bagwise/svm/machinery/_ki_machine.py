@@ -287,7 +287,7 @@ class KeyInstanceMachine(MaxRuleMachine):
             rows.chosen,
             rows.offsets,
             rows.fixed,
-            rounds=is_large and float(ridge.min()) > _ROUNDED * float(points.rows.diagonal().max()),
+            single=is_large and float(ridge.min()) > _ROUNDED * float(points.rows.diagonal().max()),
         )
         if is_only and self.threshold == "zero":
             points.release()

@@ -135,11 +135,12 @@ def represent_by_passes(
 def expansion_attributes(instances: Any, coef: Floats, kernel: InstanceKernel) -> dict[str, Any]:
     """Return an expansion over instances as attributes; rows without a coefficient are left out."""
     rows = np.flatnonzero(coef.any(axis=0))
-    return {
-        "support_vectors_": instances[rows],
-        "dual_coef_": np.ascontiguousarray(coef[:, rows]),
-        **gamma_attribute(kernel),
-    }
+    return support_attributes(instances[rows], np.ascontiguousarray(coef[:, rows]), kernel)
+
+
+def support_attributes(vectors: Any, coef: Floats, kernel: InstanceKernel) -> dict[str, Any]:
+    """Return support vectors and their coefficients as attributes, without a copy."""
+    return {"support_vectors_": vectors, "dual_coef_": coef, **gamma_attribute(kernel)}
 
 
 def _exact(

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import Bags, segment_rows
-from bagwise.base import Share, gamma_attribute
+from bagwise.base import Share
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import DenseGram, RowOperator
 from bagwise.svm.machinery._points import BagMean
 from bagwise.svm.machinery._problem import HingeProblem, Solution
-from bagwise.svm.machinery._representation import Representation
+from bagwise.svm.machinery._representation import Representation, support_attributes
 from bagwise.svm.machinery._trainer import KernelTrainer, PointTrainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
@@ -65,12 +65,7 @@ def shared_expansion(
     matrix, starts, stops = share.whole.segments
     instances = matrix[segment_rows(starts[share.index], stops[share.index])[support]]
     share.remember(coef, gram, share.rows[support], coef, of_bags=False)
-    return {
-        "support_": support,
-        "support_vectors_": instances,
-        "dual_coef_": coef,
-        **gamma_attribute(kernel),
-    }
+    return {"support_": support, **support_attributes(instances, coef, kernel)}
 
 
 @dataclass(frozen=True, eq=False)
