@@ -49,8 +49,11 @@ LEARNERS = {
     "MC2B": MC2B(random_state=0),
 }
 MODELS = {
-    "Euclidean": CitationKNN(20, 20),
-    **{name: CitationKNN(20, 20, metric=learner) for name, learner in LEARNERS.items()},
+    "Euclidean": CitationKNN(20, 20, distance="min"),
+    **{
+        name: CitationKNN(20, 20, distance="min", metric=learner)
+        for name, learner in LEARNERS.items()
+    },
     "MILES": MILES(),
     "miSVM": miSVM(random_state=0),
     "MILBoost": MILBoost(),

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from bagwise import Bags
-from bagwise.datasets import make_weak_label_bags
+from bagwise.datasets import make_key_instance_bags, make_weak_label_bags
 from bagwise.metric import MIMLCA, MLCA
 
 
@@ -98,7 +99,7 @@ def test_what_an_instance_is_called_that_is_none_of_these(names, none):
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     X = rng.normal(size=(40, 3)) + 4.0 * y[:, None]
-    model = MIMLCA(center=True, reject=-4.0).fit(X, names[y])
+    model = MIMLCA(center=True, reject=-4.0, pos_label=names[1]).fit(X, names[y])
     far = model.instance_predict(np.full((1, 3), 100.0))
     assert far.tolist() == [none]
     other = 7 if none == -1 else "nobody"
@@ -183,3 +184,57 @@ def test_more_features_than_instances(center):
     np.testing.assert_array_equal(model.assignments_, plain.assignments_)
     np.testing.assert_allclose(model.components_, plain.components_ @ turn, atol=1e-8)
     np.testing.assert_allclose(model.centroids_, plain.centroids_ @ turn, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------- two classes
+
+
+@pytest.fixture(scope="module")
+def keys():
+    return make_key_instance_bags(120, random_state=3)
+
+
+def test_of_two_classes_one_instance_of_each_positive_bag_is_positive(keys):
+    model = MIMLCA(center=True).fit(keys.bags, keys.y)
+    named = np.add.reduceat(model.assignments_, keys.bags.offsets[:-1])
+    np.testing.assert_array_equal(named, keys.y)
+    positive = keys.bags[keys.y == 1]
+    found = model.key_instances(positive)
+    is_key = positive.instance_labels[positive.offsets[:-1] + found] == 1
+    assert is_key.mean() > 0.9
+    assert model.score(keys.bags, keys.y) > 0.9
+
+
+def test_bags_of_one_instance_give_the_direction_of_discriminant_analysis():
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.3
+    X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + y[:, None] * [1.0, 0.0, 2.0, -1.0]
+    ours = MIMLCA(center=True).fit(X, y.astype(int)).decision_function(X)
+    other = LinearDiscriminantAnalysis().fit(X, y).decision_function(X)
+    assert np.corrcoef(ours, other)[0, 1] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_names_of_classes_do_not_matter(keys):
+    numbers = MIMLCA().fit(keys.bags, keys.y)
+    for negative, positive in (("a", "b"), ("b", "a")):
+        y = np.where(keys.y == 1, positive, negative)
+        names = MIMLCA(pos_label=positive).fit(keys.bags, y)
+        side = 1.0 if positive == "b" else -1.0
+        np.testing.assert_array_equal(
+            names.predict(keys.bags) == positive, numbers.predict(keys.bags) == 1
+        )
+        np.testing.assert_allclose(
+            names.decision_function(keys.bags), side * numbers.decision_function(keys.bags)
+        )
+        np.testing.assert_array_equal(
+            names.key_instances(keys.bags), numbers.key_instances(keys.bags)
+        )
+        np.testing.assert_array_equal(
+            names.instance_predict(keys.bags) == positive, numbers.instance_predict(keys.bags) == 1
+        )
+
+
+def test_three_classes_and_lists_treat_labels_alike(data):
+    assert MIMLCA().fit(data.bags, data.y).pos_label_ is None
+    with pytest.raises(ValueError, match="pos_label of MIMLCA is for two classes"):
+        MIMLCA(pos_label=1).fit(data.bags, data.y)

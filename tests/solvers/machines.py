@@ -188,7 +188,7 @@ def grouped(kind, solver, *, masked=False):
         return Value.of(result.x, -0.5 * np.outer(beta, beta) * K)
 
     def criterion(result):
-        """Look at every feasible step along two rows, or along one without intercept."""
+        """Look at every feasible step along two rows with intercept, two of a full group, or one."""
         slope = 1.0 - sign * (K @ (sign * result.x))
         grows, shrinks = room(result) > 0, result.x > 0
         same = (group[:, None] == group) & (cap > 0)[group]
@@ -201,7 +201,7 @@ def grouped(kind, solver, *, masked=False):
             swap = same & (i * j < 0)
             first = (grows if i > 0 else shrinks)[:, None] | (swap & (i > 0))
             second = (grows if j > 0 else shrinks)[None, :] | (swap & (j > 0))
-            allowed = (balanced | (swap & ~mask)) & first & second
+            allowed = (balanced | (swap & ~mask & (room(result) == 0))) & first & second
             gain = i * slope[:, None] + j * slope
             worst = max(worst, gain[allowed].max(initial=0.0))
         return Value(worst, (np.abs(K) @ result.x).max())

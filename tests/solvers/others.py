@@ -333,6 +333,44 @@ def label_assignments(kind, method):
     )  # fmt: skip
 
 
+def key_choices(kind, method):
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    offsets = np.array([0, 1, 3, 6, 10, 12, 15, 16, 20, 24])
+    is_positive, weight = np.arange(9) % 3 > 0, np.maximum(cost[:9], 1e-3)
+    wide = np.repeat(weight, np.diff(offsets))
+
+    def value(chosen):
+        is_key, terms = np.isin(np.arange(24), chosen), []
+        for mine in (is_key, ~is_key):
+            own, w = X[mine], wide[mine]
+            terms.append(w[:, None] * (own - w @ own / w.sum()) ** 2)
+        return Value.of(*terms)
+
+    def objective(result):
+        center = wide @ X / wide.sum()
+        scatter = float(wide @ ((X - center) ** 2 + center**2).sum(axis=1))
+        return Value(value(result.chosen).value, scatter)
+
+    def criterion(result):
+        """Look at all rows of each positive bag alone."""
+        best, found = objective(result), np.inf
+        for k, bag in enumerate(np.flatnonzero(is_positive)):
+            for row in range(offsets[bag], offsets[bag + 1]):
+                chosen = result.chosen.copy()
+                chosen[k] = row
+                found = min(found, value(chosen).value)
+        return Value(float(found < best.value - best.rounding), 0.0)
+
+    return Problem(
+        "solve_key_rows", f"{kind}-{method}",
+        {"rows": A[:24], "sample_weight": weight, "method": method, "offsets": offsets,
+         "is_positive": is_positive},
+        objective, None, criterion if method == "exact" else None, exact={}, tol=0.0,
+        is_sure=False,
+    )  # fmt: skip
+
+
 def weak_lists(kind):
     """Return rows in bags, which labels each of these lists, and weights."""
     A, _, cost = rows(kind)

@@ -24,6 +24,7 @@ from solvers.others import (
     expansion,
     k_means,
     k_medoids,
+    key_choices,
     label_assignments,
     lbfgs,
     majorized,
@@ -131,6 +132,7 @@ def table():
         out += [concepts(kind, "maximize_density_by_rounds")]
         out += [rectangles(kind)]
         out += [label_assignments(kind, method) for method in ("exact", "lloyd")]
+        out += [key_choices(kind, method) for method in ("exact", "lloyd")]
         out += [pair_metric(kind), center_metric(kind), ratio_metric(kind)]
     out += [linear_svm(kind, "squared_hinge", "free", sparse=True) for kind in ("plain", "large")]
     out += [linear_odm(kind, bias=0.0, sparse=True) for kind in ("plain", "costs", "large")]

@@ -107,6 +107,9 @@ GOOD = {
     "solve_grouped_svm_dual": {"gram": GRAM, **HALVES},
     "solve_k_means": {"source": SOURCE, "start": X[:2]},
     "solve_k_medoids": {"distance": np.abs(X[:, :1] - X[:, 0]), "n_clusters": 2},
+    "solve_key_rows": {
+        "rows": X, "offsets": BAGS.offsets, "is_positive": np.arange(3) == 1
+    },
     "solve_label_assignments": {
         "rows": X, "lists": solvers.LabelLists.from_indicator(BAGS.offsets, np.eye(3, 2) + 1.0)
     },

@@ -20,6 +20,7 @@ STARTS = {
     "solve_k_means": lambda r: {"start": r.x},
     "solve_k_medoids": lambda r: {"init": r.medoids},
     "solve_linear_odm": lambda r: {"w0": r.x, "intercept0": r.intercept},
+    "solve_key_rows": lambda r: {"start": r.chosen},
     "solve_label_assignments": lambda r: {"start": r.labels},
     "solve_linear_svm": lambda r: {"alpha0": r.x},
     "solve_mixture": lambda r: {"start": r.mixture},

@@ -36,10 +36,12 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
 
     over the choice of an instance j(i) of each positive bag; of the features those are kept that
     together exclude the instances of negative bags. Growing and discriminating take turns until no
-    feature is dropped. Then the bounds are expanded by a density estimate of the chosen instances.
-    An instance scores as :math:`\min_k \min(x_k - l_k, u_k - x_k) / s`, its distance to the nearest
-    bound: positive inside the rectangle; outside, minus the largest distance beyond a bound. The
-    unit s is the root of the mean variance of the features. A bag scores as its best instance.
+    feature is dropped. This begins at the middle and at each instance of the smallest positive bag,
+    at most 16, and the rectangle is taken that the fewest negative bags reach. Then the bounds are
+    expanded by a density estimate of the chosen instances. An instance scores as
+    :math:`\min_k \min(x_k - l_k, u_k - x_k) / s`, its distance to the nearest bound: positive
+    inside the rectangle; outside, minus the largest distance beyond a bound. The unit s is the root
+    of the mean variance of the features. A bag scores as its best instance.
     More than two classes are learned one against the rest.
 
     Parameters

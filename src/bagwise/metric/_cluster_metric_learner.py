@@ -159,7 +159,7 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
             "approx": self.approx, "rank": self.rank, "rng": rng, "owner": type(self).__name__,
         }  # fmt: skip
         if kernel.name == "linear":
-            mapped = make_map(kernel, bags.instances[:1], **options)
+            mapped = make_map(kernel, bags[:1].instances[:1], **options)
             return mapped, FeaturePasses(self._source(bags), bag_weight)
         if self.approx in ("nystroem", "fourier"):
             mapped = make_map(kernel, bags.instances, **options)

@@ -1,28 +1,32 @@
 """MIMLCA: a metric, and the label of each instance, from bags with lists of labels."""
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bagwise._arrays import Booleans, Integers
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags
-from bagwise.base import Summary, Target, documented
+from bagwise.bags import Bags, BagSource, segment_max
+from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
-from bagwise.metric._lists import distinct
+from bagwise.metric._lists import ListedBags, distinct
 from bagwise.solvers import (
     Basis,
     Certificate,
     FeaturePasses,
+    KeyRowsResult,
     LabelAssignmentResult,
     LabelLists,
+    solve_key_rows,
     solve_label_assignments,
 )
 
 
 @documented
-class MIMLCA(ClusterMetricLearner):
+class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
     r"""Metric learning for cluster analysis from bags with lists of labels (MIMLCA).
 
     Of a bag it is known which labels are in it, not which instance bears which. The method finds
@@ -41,6 +45,10 @@ class MIMLCA(ClusterMetricLearner):
     :math:`L = (X^\top W X + \lambda I)^+ X^\top W J` over the instances with a label, where J has
     the entry :math:`\sqrt{n / n_c}` if an instance bears label c, which :math:`n_c` of n do.
 
+    Two classes are not a list of one label each: a negative bag has no instance of the positive
+    class. So one instance of each positive bag bears that class, and all other instances bear
+    the other one; the same objective says which. A bag scores as its best instance.
+
     Parameters
     ----------
     solver : {"exact", "lloyd"}
@@ -54,6 +62,7 @@ class MIMLCA(ClusterMetricLearner):
         objective wins.
     max_iter : int
         Most sweeps over the bags for a start.
+    |pos_label|
     max_memory : int, str or None
         Bytes, or a text such as ``"2GB"``, for what is kept of the instances. Coordinates that do
         not fit in half of it are computed anew in each sweep.
@@ -65,7 +74,7 @@ class MIMLCA(ClusterMetricLearner):
     |assignments_|
     |components_: kernel, centroids_: kernel, mapped_centroids_: square, used_, n_labelled_|
     |offset_: center, support_vectors_: map, dual_coef_: map, coef_: map|
-    |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_|
+    |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_, pos_label_|
     |intercept_shift_: frequency|
     |result_, n_iter_, n_features_in_, feature_names_in_|
 
@@ -107,6 +116,7 @@ class MIMLCA(ClusterMetricLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"exact", "lloyd"})],
         **ClusterMetricLearner._parameter_constraints,
+        **AsymmetricClassifier._parameter_constraints,
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -130,6 +140,7 @@ class MIMLCA(ClusterMetricLearner):
         rank: int = 300,
         n_init: int = 1,
         max_iter: int = 100,
+        pos_label: Any = None,
         max_memory: int | str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -148,6 +159,7 @@ class MIMLCA(ClusterMetricLearner):
         self.rank = rank
         self.n_init = n_init
         self.max_iter = max_iter
+        self.pos_label = pos_label
         self.max_memory = max_memory
         self.random_state = random_state
 
@@ -165,24 +177,84 @@ class MIMLCA(ClusterMetricLearner):
         if len(task.bags) < len(bags):
             kept = passes.source.bags[task.kept]
             passes = FeaturePasses(self._source(kept), task.weight, passes.features)
-        best = self._best_start(passes, basis, task.lists, rng)
+        rows = passes.whitened(basis, self._keep_bytes())
+        if task.codes is not None and len(target.classes) == 2:
+            place = int(target.side > 0)
+            key = self._best_keys(rows, basis, task, place, rng)
+            labels = np.full(task.bags.n_instances, 1 - place)
+            labels[key.chosen] = place
+            return task.spread(labels), key.certificate
+        best = self._best_start(rows, basis, task, rng)
         return task.spread(best.labels), best.certificate
 
     def _best_start(
-        self, passes: FeaturePasses, basis: Basis, lists: Booleans, rng: np.random.Generator
+        self, rows: Any, basis: Basis, task: ListedBags, rng: np.random.Generator
     ) -> LabelAssignmentResult:
-        rows = passes.whitened(basis, self._keep_bytes())
+        lists = LabelLists.from_indicator(task.bags.offsets, task.lists)
         results = [
-            solve_label_assignments(
-                rows,
-                LabelLists.from_indicator(passes.source.bags.offsets, lists),
-                n_features=basis.n_components,
-                sample_weight=passes.weight,
-                start="means" if number == 0 else "random",
-                method=self.solver,  # type: ignore[arg-type]
-                max_iter=self.max_iter,
-                rng=rng,
-            )
-            for number in range(self.n_init)
+            solve_label_assignments(rows, lists, **options)
+            for options in self._starts(basis, task, rng)
         ]
         return Certificate.lowest(results)
+
+    def _best_keys(
+        self, rows: Any, basis: Basis, task: ListedBags, place: int, rng: np.random.Generator
+    ) -> KeyRowsResult:
+        is_positive = task.lists[:, place]
+        results = [
+            solve_key_rows(rows, task.bags.offsets, is_positive, **options)
+            for options in self._starts(basis, task, rng)
+        ]
+        return Certificate.lowest(results)
+
+    def _starts(
+        self, basis: Basis, task: ListedBags, rng: np.random.Generator
+    ) -> list[dict[str, Any]]:
+        """Return the arguments of the solver for each start."""
+        return [
+            {
+                "n_features": basis.n_components,
+                "sample_weight": task.weight,
+                "start": "means" if number == 0 else "random",
+                "method": self.solver,
+                "max_iter": self.max_iter,
+                "rng": rng,
+            }
+            for number in range(self.n_init)
+        ]
+
+    # --------------------------------------------------------------------------------- scores
+
+    @property
+    def _knows_by_heart(self) -> bool:
+        return self._has_key_instances  # which are chosen such that training bags are apart
+
+    @property
+    def _has_key_instances(self) -> bool:
+        """Whether one instance makes a bag positive: not with lists, several classes, old files."""
+        return getattr(self, "pos_label_", None) is not None
+
+    def _best_places(self, bags: Bags) -> NDArray[np.intp]:
+        places = super()._best_places(bags)
+        if not self._has_key_instances:
+            return places
+        codes = (self._instance_outputs(bags)[:, 0] > 0).astype(np.intp)
+        return np.where(places < 0, places, codes)
+
+    def _instance_outputs(self, bags: Bags) -> Floats:
+        outputs = super()._instance_outputs(bags)
+        return self._shifted(outputs) if self._has_key_instances else outputs
+
+    def _bag_outputs(self, bags: Bags) -> Floats:
+        if not self._has_key_instances:
+            return super()._bag_outputs(bags)
+
+        def best(chunk: Any) -> Floats:
+            scores = self._side * self._joined(self._leads(chunk.instances))
+            return np.asarray(segment_max(scores, chunk.starts, chunk.stops))
+
+        return self._shifted(self._side * np.asarray(BagSource(bags).concatenate(best)))
+
+    def __bagwise_tags__(self) -> BagTags:
+        is_old = hasattr(self, "classes_") and not hasattr(self, "pos_label_")
+        return replace(super().__bagwise_tags__(), asymmetric=True, max_rule=not is_old)

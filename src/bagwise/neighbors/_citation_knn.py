@@ -87,6 +87,11 @@ class CitationKNN(DistanceParameters, BagClassifier):
 
     Notes
     -----
+    In [1]_ bags are compared by ``"min"`` and by ``"max"``, and ``"min"`` is best on Musk. It is
+    the distance of two instances only: where all bags hold some instances that are alike, all are
+    near to each other. So the default is ``"max"``. For lists of labels, of which bags share some,
+    ``"min"`` is the one to choose.
+
     In [1]_ a tie of two classes is negative. Here the nearest bag decides, and neither class comes
     first. Distances that differ by rounding only are equal.
 
@@ -129,7 +134,7 @@ class CitationKNN(DistanceParameters, BagClassifier):
         n_references: int = 2,
         n_citers: int = 4,
         *,
-        distance: Any = "min",
+        distance: Any = "max",
         metric: Any = "euclidean",
     ) -> None:
         self.n_references = n_references

@@ -64,6 +64,9 @@ class CitationKNNROI(CitationKNN):
 
     Notes
     -----
+    The distance is ``"average"`` by default: an instance is at a large distance ``"max"`` from all
+    bags that hold others besides, whether or not one of them is like it.
+
     No implementation of [1]_ was at hand, and the formula of the scores is ours.
 
     References
@@ -91,6 +94,16 @@ class CitationKNNROI(CitationKNN):
         **CitationKNN._parameter_constraints,
         "distance": [StrOptions({"average", "min", "max"})],
     }
+
+    def __init__(
+        self,
+        n_references: int = 2,
+        n_citers: int = 4,
+        *,
+        distance: Any = "average",
+        metric: Any = "euclidean",
+    ) -> None:
+        super().__init__(n_references, n_citers, distance=distance, metric=metric)
 
     def _instance_outputs(self, bags: Bags) -> Floats:
         instances, starts, stops = self._mapped(bags).segments

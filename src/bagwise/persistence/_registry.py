@@ -268,6 +268,12 @@ def _check_cluster_metric(state: Mapping[str, Any], at: Scope) -> None:
         at.child("coef_").fail("must come together with fourier_weights_ and fourier_offset_")
 
 
+def _check_asymmetric_metric(state: Mapping[str, Any], at: Scope) -> None:
+    """Check that there is one map, that labels are columns, and which class is positive."""
+    _check_cluster_metric(state, at)
+    check_positive(state, at)
+
+
 #: Which training bags are where, and how the fit ended.
 _CLUSTERER: dict[str, Field] = {
     **BAG_INPUT,
@@ -462,9 +468,11 @@ REGISTRY: Mapping[str, Entry] = dict(
             check=check_classes,
         ),
         *EMBEDDING,
-        *(
-            entry(f"bagwise.metric.{name}", _CLUSTER_METRIC, check=_check_cluster_metric)
-            for name in ("MLCA", "MIMLCA")
+        entry("bagwise.metric.MLCA", _CLUSTER_METRIC, check=_check_cluster_metric),
+        entry(
+            "bagwise.metric.MIMLCA",
+            {**_CLUSTER_METRIC, **POSITIVE},
+            check=_check_asymmetric_metric,
         ),
         entry("bagwise.metric.MIML", _LINEAR_METRIC, check=_check_columns),
         entry("bagwise.metric.MC2B", _NAMING_METRIC, check=_check_columns),

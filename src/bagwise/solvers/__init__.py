@@ -49,6 +49,7 @@ from bagwise.solvers.metric._bag_pairs import BagPairs, bag_pairs, nearest
 from bagwise.solvers.metric._center_metric import CenterMetricResult, solve_center_metric
 from bagwise.solvers.metric._cluster_metric import ClusterMetric, learn_cluster_metric
 from bagwise.solvers.metric._feature_passes import FeaturePasses
+from bagwise.solvers.metric._key_rows import KeyRowsResult, solve_key_rows
 from bagwise.solvers.metric._label_assignments import (
     LabelAssignmentResult,
     LabelLists,
@@ -125,6 +126,7 @@ __all__ = [
     "KMedoidsResult",
     "KernelMeans",
     "KernelRows",
+    "KeyRowsResult",
     "LabelAssignmentResult",
     "LabelLists",
     "LinearODMResult",
@@ -201,6 +203,7 @@ __all__ = [
     "solve_grouped_svm_dual",
     "solve_k_means",
     "solve_k_medoids",
+    "solve_key_rows",
     "solve_label_assignments",
     "solve_linear_odm",
     "solve_linear_svm",

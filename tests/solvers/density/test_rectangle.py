@@ -9,13 +9,18 @@ from scipy.stats import norm
 from bagwise.solvers import Status, expanded_bounds, grow_rectangle
 
 
-def grown_by_loops(rows, offsets):
+def middle_of(rows, offsets):
+    """Return the middle of what every rectangle with a row of each bag has to reach."""
+    bags = [rows[start:stop] for start, stop in pairwise(offsets)]
+    highest = np.array([bag.max(axis=0) for bag in bags])
+    lowest = np.array([bag.min(axis=0) for bag in bags])
+    return 0.5 * (highest.min(axis=0) + lowest.max(axis=0))
+
+
+def grown_by_loops(rows, offsets, start):
     """Return a row of each bag: greedily, all bags choosing again after each step."""
     bags = [list(range(*span)) for span in pairwise(offsets)]
-    highest = np.array([rows[bag].max(axis=0) for bag in bags])
-    lowest = np.array([rows[bag].min(axis=0) for bag in bags])
-    middle = 0.5 * (highest.min(axis=0) + lowest.max(axis=0))
-    distance = ((rows - middle) ** 2).sum(axis=1)
+    distance = ((rows - start) ** 2).sum(axis=1)
     bags = sorted((sorted(bag, key=distance.__getitem__) for bag in bags),
                   key=lambda bag: distance[bag[0]])  # fmt: skip
 
@@ -58,7 +63,16 @@ def test_growing_is_what_plain_loops_do(seed):
         np.vstack([rows, far]), np.r_[offsets, offsets[-1] + 1], np.r_[np.ones(len(sizes)), -1.0],
         max_iter=1,
     )  # fmt: skip
-    np.testing.assert_array_equal(np.sort(result.chosen), grown_by_loops(rows, offsets))
+    # It never lies inside, so that the narrowest counts of those that begin at the middle and at
+    # the rows of a smallest bag.
+    middle = middle_of(rows, offsets)
+    smallest = [i for i in range(len(sizes)) if sizes[i] == sizes.min()]
+    allowed = []
+    for i in smallest:
+        starts = [middle, *rows[offsets[i] : offsets[i + 1]]]
+        grown = [grown_by_loops(rows, offsets, start) for start in starts]
+        allowed.append(min(grown, key=lambda chosen: np.ptp(rows[chosen, 0])))
+    assert np.sort(result.chosen).tolist() in allowed
     np.testing.assert_array_equal(result.features, [0])
     lower, upper = result.x.reshape(2, -1)
     inside = rows[result.chosen, 0]
@@ -91,6 +105,16 @@ def test_features_are_taken_by_the_weight_that_they_exclude():
     np.testing.assert_array_equal(heavy.features, [0, 1])
     nothing = grow_rectangle(rows[[0, 1, 7]], np.arange(4), sign[[0, 1, 7]])
     np.testing.assert_array_equal(nothing.features, [0, 1, 2])
+
+
+def test_of_several_rectangles_the_one_counts_that_fewest_negative_bags_reach():
+    """All bags hold rows near 0; those of positive bags at 5 are further apart."""
+    rng = np.random.default_rng(0)
+    common = 0.1 * rng.normal(size=(40, 1, 2))
+    own = np.where(np.arange(40) % 2, 5.0, -5.0)[:, None, None] + 0.5 * rng.normal(size=(40, 1, 2))
+    rows, sign = np.concatenate([common, own], axis=1), np.where(np.arange(40) % 2, 1.0, -1.0)
+    result = grow_rectangle(rows.reshape(80, 2), np.arange(0, 81, 2), sign)
+    np.testing.assert_array_equal(result.chosen % 2, 1)
 
 
 def test_rounds_end_when_no_feature_is_dropped():

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from bagwise.solvers._result import Result, Status
 
 _SAME = 1e-10  # relative difference of rows or features that are as good
 _HALVINGS = 60
+_MOST_STARTS = 16  # rows of the smallest bag at which rectangles begin
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,9 +56,9 @@ def grow_rectangle(
     Minimised is the sum of widths :math:`\sum_k \max_i x_{i k} - \min_i x_{i k}` over the choice
     of a row :math:`x_i` of each positive bag. First all features count. Rounds of two steps follow:
 
-    * Grow. Begin with the row that is nearest to the middle of what every such rectangle has to
-      reach. In turn add a row of a further bag, the one that widens the rectangle least, and choose
-      the rows of all bags again, each beside those of the others, until none changes.
+    * Grow. Begin with the row that is nearest to a point. In turn add a row of a further bag, the
+      one that widens the rectangle least, and choose the rows of all bags again, each beside those
+      of the others, until none changes.
     * Discriminate. A feature excludes a row of a negative bag if this lies outside by ``margin`` at
       least; a row that no feature excludes so is excluded by the feature in which it lies out
       furthest. Keep the feature that excludes the most weight, then the one that excludes the
@@ -64,6 +66,10 @@ def grow_rectangle(
 
     They end when no feature is dropped. Where the new rows have a larger rectangle than those of
     the round before, these are kept.
+
+    A first rectangle begins at the middle of what all have to reach. Every rectangle holds a row of
+    the smallest positive bag, so others begin at each of these, at most 16. Of all the one counts
+    that rows of the least weight of negative bags are in; of those the smallest.
 
     Parameters
     ----------
@@ -74,7 +80,7 @@ def grow_rectangle(
     sign : array-like of shape (n_bags,)
         +1 or -1; there are both.
     weight : array-like of shape (n_bags,)
-        What each row of a negative bag weighs.
+        What each negative bag weighs, and each of its rows.
     margin : float
         How far outside a row is clearly excluded.
     max_iter : int
@@ -94,43 +100,93 @@ def grow_rectangle(
     check_at_least(name, "max_iter", max_iter, 1)
     is_inside = np.repeat(is_positive, np.diff(ends))
     inside = np.flatnonzero(is_inside)
-    outside, outside_weight = points[~is_inside], np.repeat(weights, np.diff(ends))[~is_inside]
     bag = np.repeat(np.arange(is_positive.sum()), np.diff(ends)[is_positive])
-    features, status = np.arange(points.shape[1]), Status.MAX_ITER
-    chosen, history = None, []
-    for _ in range(max_iter):
-        candidates = points[np.ix_(inside, features)]
-        grown = _grow(candidates, bag)
-        if chosen is None or _size(candidates[grown]) < _size(candidates[chosen]):
-            chosen = grown
-        lower, upper = candidates[chosen].min(axis=0), candidates[chosen].max(axis=0)
-        kept = _discriminate(outside[:, features], outside_weight, lower, upper, margin)
-        features, lower, upper = features[kept], lower[kept], upper[kept]
-        history.append(float((upper - lower).sum()))
-        if kept.all():
-            status = Status.CONVERGED
-            break
-    bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
-    bounds[:, features] = lower, upper
-    return RectangleResult(
-        objective=history[-1], status=status, n_iter=len(history),
-        history=np.array(history), solve_time=perf_counter() - started, x=bounds.ravel(),
-        features=features, chosen=inside[chosen],
+    task = _Task(
+        points[is_inside], bag, points[~is_inside], np.repeat(weights, np.diff(ends))[~is_inside],
+        np.repeat(np.arange(len(weights)), np.diff(ends))[~is_inside], margin, max_iter,
     )  # fmt: skip
+    best = min(map(task.iterate, task.starts()), key=lambda found: (found.reached, found.size))
+    bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
+    bounds[:, best.features] = best.bounds
+    return RectangleResult(
+        objective=best.size, status=best.status, n_iter=len(best.history),
+        history=np.array(best.history), solve_time=perf_counter() - started, x=bounds.ravel(),
+        features=best.features, chosen=inside[best.chosen],
+    )  # fmt: skip
+
+
+class _Found(NamedTuple):
+    """A rectangle of some features, the rows inside, and the weight of bags that reach it."""
+
+    features: Integers
+    bounds: Floats
+    chosen: Integers
+    reached: float
+    history: list[float]
+    status: Status
+
+    @property
+    def size(self) -> float:
+        """The sum of widths."""
+        return self.history[-1]
+
+
+class _Task(NamedTuple):
+    """Rows of positive bags and of negative ones, and what rounds need to know."""
+
+    rows: Floats
+    bag: Integers
+    outside: Floats
+    outside_weight: Floats
+    outside_bag: Integers
+    margin: float
+    max_iter: int
+
+    def starts(self) -> Floats:
+        """Return the points at which rectangles begin, in an order that values decide."""
+        first = np.flatnonzero(np.diff(self.bag, prepend=-1))
+        reach = np.maximum.reduceat(self.rows, first).min(axis=0)
+        middle = 0.5 * (reach + np.minimum.reduceat(self.rows, first).max(axis=0))
+        order = _central_first(self.rows - middle, self.bag, first)
+        sizes = np.bincount(self.bag)
+        small = order[sizes[self.bag[order]] == sizes.min()][: min(int(sizes.min()), _MOST_STARTS)]
+        return np.vstack([middle, self.rows[small]])
+
+    def iterate(self, start: Floats) -> _Found:
+        """Grow a rectangle and drop features, by turns."""
+        features, status = np.arange(self.rows.shape[1]), Status.MAX_ITER
+        chosen, history = None, []
+        for _ in range(self.max_iter):
+            candidates = self.rows[:, features]
+            grown = _grow(candidates, self.bag, start[features])
+            if chosen is None or _size(candidates[grown]) < _size(candidates[chosen]):
+                chosen = grown
+            lower, upper = candidates[chosen].min(axis=0), candidates[chosen].max(axis=0)
+            outside = self.outside[:, features]
+            kept = _discriminate(outside, self.outside_weight, lower, upper, self.margin)
+            features, lower, upper = features[kept], lower[kept], upper[kept]
+            history.append(float((upper - lower).sum()))
+            if kept.all():
+                status = Status.CONVERGED
+                break
+        assert chosen is not None  # there is a round at least
+        outside = self.outside[:, features]
+        is_in = ((outside >= lower) & (outside <= upper)).all(axis=1)
+        first = np.unique(self.outside_bag[is_in], return_index=True)[1]
+        reached = float(self.outside_weight[is_in][first].sum())
+        return _Found(features, np.array([lower, upper]), chosen, reached, history, status)
 
 
 def _size(rows: Floats) -> float:
     return float(np.ptp(rows, axis=0).sum())
 
 
-def _grow(rows: Floats, bag: Integers) -> Integers:
-    """Return the row of each bag in a small rectangle."""
+def _grow(rows: Floats, bag: Integers, start: Floats) -> Integers:
+    """Return the row of each bag in a small rectangle, grown from the row nearest to the start."""
     from bagwise.solvers.density._rectangle_kernels import choose_again, cover_next, enclose
 
     starts = np.flatnonzero(np.diff(bag, prepend=-1))
-    reach = np.maximum.reduceat(rows, starts).min(axis=0)
-    middle = 0.5 * (reach + np.minimum.reduceat(rows, starts).max(axis=0))
-    order = _central_first(rows - middle, bag, starts)
+    order = _central_first(rows - start, bag, starts)
     ordered, offsets = rows[order], np.flatnonzero(np.diff(bag[order], prepend=-1, append=-1))
     n_features = rows.shape[1]
     chosen, least, ahead = np.full(len(starts), -1), np.zeros(len(rows)), np.zeros(len(starts))

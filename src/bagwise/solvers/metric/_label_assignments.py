@@ -1,22 +1,20 @@
 """Which instance of a bag bears which label of its list: k-means within the lists."""
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
-from bagwise._threads import checkpoint
-from bagwise.solvers._checks import check_at_least, checked_array, not_finite
+from bagwise.solvers._checks import check_at_least
 from bagwise.solvers._result import Certificate, Status
+from bagwise.solvers.metric._row_blocks import Pass, RowBlock, RowBlocks, checked_weight
 
 _SOLVER = "solve_label_assignments"
 _METHODS, _STARTS = ("exact", "lloyd"), ("means", "random")
 _TIE = 1e-12  # of the squared norms of a bag: a smaller gain may be rounding
-_BLOCK = 256  # bags between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,6 @@ class LabelLists:
     def lengths(self) -> Integers:
         """Number of labels of each bag."""
         return np.diff(self.starts)
-
-
-#: Walks over blocks of whole bags: which bags they are, and their rows.
-Pass = Callable[[], Iterable[tuple[slice, NDArray[Any]]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -182,41 +176,29 @@ class _Search:
         sample_weight: ArrayLike | None,
     ) -> None:
         n_bags, n_rows = len(lists.sizes), int(lists.offsets[-1])
-        if callable(rows):
-            self.blocks: Pass = rows
-            if n_features is None:
-                msg = f"{_SOLVER} needs n_features if rows is a function."
-                raise ValueError(msg)
-        else:
-            matrix = _checked_rows(rows, n_rows)
-            n_features = matrix.shape[1]
-            self.blocks = lambda: [(slice(0, n_bags), matrix)]
-        weight = 1.0 if sample_weight is None else sample_weight
-        self.weight = checked_array(_SOLVER, "sample_weight", weight, (n_bags,), spread=True)
-        if (self.weight <= 0).any():
-            msg = f"{_SOLVER}: sample_weight must be positive. Got {self.weight.min()}."
-            raise ValueError(msg)
+        self.blocks = RowBlocks(_SOLVER, rows, lists.offsets, n_features)
+        self.weight = checked_weight(_SOLVER, sample_weight, n_bags)
         self.lists = lists
         self.labels = np.full(n_rows, -1, np.int64)
         self.squares = np.empty(n_rows)
         self.is_settled = np.zeros(n_bags, bool)
-        self._empty(n_features)
+        self._empty()
         self._measure()
 
-    def _empty(self, n_features: int) -> None:
-        self.sums = np.zeros((self.lists.n_labels, n_features))
+    def _empty(self) -> None:
+        self.sums = np.zeros((self.lists.n_labels, self.blocks.n_features))
         self.mass = np.zeros(self.lists.n_labels)
         self.members = np.zeros(self.lists.n_labels, np.int64)
 
     def _measure(self) -> None:
-        for block in self._cut():
+        for block in self.blocks:
             kernels().square_norms(block.rows, self.squares[block.own])
 
     def begin_at_means(self) -> None:
         """Start with the labels that are cheapest if bag means are all that is known."""
-        for block in self._cut():
+        for block in self.blocks:
             kernels().add_bag_means(
-                block.rows, block.starts, block.list_starts, self.lists.labels,
+                block.rows, block.starts, self._list_starts(block), self.lists.labels,
                 self.weight[block.bags], self.sums, self.mass, self.members,
             )  # fmt: skip
         self._sweep(is_exact=False)
@@ -245,8 +227,8 @@ class _Search:
 
     def _add_up(self) -> None:
         """Compute the sums of labels anew."""
-        self._empty(self.sums.shape[1])
-        for block in self._cut():
+        self._empty()
+        for block in self.blocks:
             kernels().add_members(
                 block.rows, block.starts, self.weight[block.bags], self.labels[block.own],
                 self.sums, self.mass, self.members,
@@ -258,37 +240,17 @@ class _Search:
         self.sum_squares = np.einsum("ij,ij->i", self.sums, self.sums)
         return sum(
             kernels().sweep(
-                block.rows, self.squares[block.own], block.starts, block.list_starts,
+                block.rows, self.squares[block.own], block.starts, self._list_starts(block),
                 self.lists.labels, self.weight[block.bags], self.labels[block.own], self.sums,
                 self.sum_squares, self.mass, self.members, is_exact, _TIE,
                 self.is_settled[block.bags],
             )
-            for block in self._cut()
+            for block in self.blocks
         )  # fmt: skip
 
-    def _cut(self) -> "Iterator[_Block]":
-        """Yield the bags in short pieces, so that Ctrl-C is answered."""
-        offsets, starts = self.lists.offsets, self.lists.starts
-        for bags, rows in self.blocks():
-            first = offsets[bags.start]
-            for begin in range(bags.start, bags.stop, _BLOCK):
-                checkpoint()
-                end = min(begin + _BLOCK, bags.stop)
-                own = slice(offsets[begin], offsets[end])
-                yield _Block(
-                    slice(begin, end), own, rows[own.start - first : own.stop - first],
-                    offsets[begin : end + 1] - own.start, starts[begin : end + 1],
-                )  # fmt: skip
-
-
-class _Block(NamedTuple):
-    """Some bags, their rows, and where each bag's rows and labels begin."""
-
-    bags: slice
-    own: slice
-    rows: NDArray[Any]
-    starts: Integers
-    list_starts: Integers
+    def _list_starts(self, block: RowBlock) -> Integers:
+        """Return where the lists of the bags of a block begin, and where the last one ends."""
+        return self.lists.starts[block.bags.start : block.bags.stop + 1]
 
 
 def kernels() -> Any:
@@ -296,18 +258,6 @@ def kernels() -> Any:
     from bagwise.solvers.metric import _label_assignment_kernels
 
     return _label_assignment_kernels
-
-
-def _checked_rows(rows: Any, n_rows: int) -> NDArray[Any]:
-    matrix = np.ascontiguousarray(rows)
-    if matrix.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float64)
-    if matrix.ndim != 2 or len(matrix) != n_rows:
-        msg = f"{_SOLVER} needs {n_rows} rows, as many as the bags hold. Got shape {matrix.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(matrix).all():
-        raise ValueError(not_finite(_SOLVER, "rows"))
-    return matrix
 
 
 def _check_labels(labels: Integers, lists: LabelLists) -> None:

@@ -8,6 +8,7 @@ from bagwise._arrays import Floats
 _MOST = 50  # rounds; a few are enough, as convergence is quadratic
 _EXACT = 1e-12  # relative change of the ratio at which it ends
 _NOTHING = 1e-9  # of the spread before: new directions along which nothing varies are no better
+_ROUNDING = 1e-14  # of the spread in all directions: less may be rounding, and so is its ratio
 
 
 def trace_ratio(
@@ -27,7 +28,7 @@ def trace_ratio(
         Directions that are kept if none are better.
     """
     last = len(between) - n_components, len(between) - 1
-    best, top, bottom = start, 0.0, 1.0
+    best, top, bottom, whole = start, 0.0, 1.0, float(np.trace(between))
     if best is not None:
         top, bottom = spread(best, between), spread(best, within)
     for _ in range(_MOST):
@@ -37,7 +38,7 @@ def trace_ratio(
         vectors = linalg.eigh(between - ratio * within, subset_by_index=last, check_finite=False)[1]
         A = np.ascontiguousarray(vectors[:, ::-1].T)
         before, top, bottom = top, spread(A, between), spread(A, within)
-        if best is not None and top <= _NOTHING * before:
+        if best is not None and top <= max(_NOTHING * before, _ROUNDING * whole):
             break
         best = A
         if top <= (1.0 + _EXACT) * ratio * bottom:

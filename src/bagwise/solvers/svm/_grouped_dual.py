@@ -99,9 +99,9 @@ def solve_grouped_svm_dual(
         Where to start. Negative entries are cut, groups above their cap scaled down to it, and the
         heavier sign scaled down to the lighter one, first.
     tol : float
-        The largest violation of the optimality conditions: no feasible step along two rows, or
-        along one that does not have the intercept, may raise the dual by more than ``tol`` per
-        unit of length.
+        The largest violation of the optimality conditions: no feasible step along two rows that
+        have the intercept, along two rows of a full group, or along one row that does not have the
+        intercept may raise the dual by more than ``tol`` per unit of length.
     max_iter : int
         Most steps.
     polish : bool
