@@ -188,7 +188,7 @@ def grouped(kind, solver, *, masked=False):
         return Value.of(result.x, -0.5 * np.outer(beta, beta) * K)
 
     def criterion(result):
-        """Look at every feasible step along two rows with intercept, two of a full group, or one."""
+        """Look at feasible steps along two rows with intercept, two of a full group, or one."""
         slope = 1.0 - sign * (K @ (sign * result.x))
         grows, shrinks = room(result) > 0, result.x > 0
         same = (group[:, None] == group) & (cap > 0)[group]

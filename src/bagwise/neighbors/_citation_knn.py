@@ -178,7 +178,7 @@ class CitationKNN(DistanceParameters, BagClassifier):
             **learned,
             "bag_instances_": bags.instances,
             "bag_offsets_": bags.offsets,
-            "radius_": self._radii_of(bags),
+            "radius_": self._radii_of(bags, self.distance),
         }
 
     @property
@@ -201,17 +201,17 @@ class CitationKNN(DistanceParameters, BagClassifier):
 
     # ------------------------------------------------------------------- the reach of bags
 
-    def _radii_of(self, bags: Bags) -> Floats:
+    def _radii_of(self, bags: Bags, kind: Any) -> Floats:
         """Return the distance of each bag from its C-th nearest other one."""
         n, metric = len(bags), self._instance_metric
         if n * n <= _WHOLE:
-            between = hausdorff(metric, *bags.segments, only=self.distance)
+            between = hausdorff(metric, *bags.segments, only=kind)
             return self._radii(between, np.arange(n))
         parts = [np.arange(start, min(start + _rows(n), n)) for start in range(0, n, _rows(n))]
         return np.concatenate(
             [
                 self._radii(
-                    hausdorff(metric, *bags.segments, *bags[part].segments, only=self.distance).T,
+                    hausdorff(metric, *bags.segments, *bags[part].segments, only=kind).T,
                     part,
                 )
                 for part in parts
@@ -232,16 +232,19 @@ class CitationKNN(DistanceParameters, BagClassifier):
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         if self._distance_is_given:
-            return self._votes(np.asarray(self._given_rows(bags), np.float64), bags.dtype)
-        return self._outputs(*self._mapped(bags).segments)
+            given = np.asarray(self._given_rows(bags), np.float64)
+            return self._votes(given, self.radius_, bags.dtype)
+        return self._outputs(*self._mapped(bags).segments, self.distance, self.radius_)
 
     def _mapped(self, bags: Bags) -> Bags:
         return _transformed(self.metric_, bags) if self._learns_metric else bags
 
-    def _outputs(self, instances: Any, starts: Integers, stops: Integers) -> Floats:
-        """Return the scores of bags, block by block."""
+    def _outputs(
+        self, instances: Any, starts: Integers, stops: Integers, kind: Any, radius: Floats
+    ) -> Floats:
+        """Return the scores of bags by this distance, block by block."""
         kept, offsets = self.bag_instances_, self.bag_offsets_
-        step = _rows(len(self.radius_))
+        step = _rows(len(radius))
         parts = []
         for begin in range(0, len(starts), step):
             part = slice(begin, begin + step)
@@ -249,12 +252,12 @@ class CitationKNN(DistanceParameters, BagClassifier):
             # is taken, and a bag's distances do not depend on the bags beside it.
             distance = hausdorff(
                 self._instance_metric, kept, offsets[:-1], offsets[1:],
-                instances, starts[part], stops[part], only=self.distance,
+                instances, starts[part], stops[part], only=kind,
             ).T  # fmt: skip
-            parts.append(self._votes(distance, kept.dtype, instances.dtype))
+            parts.append(self._votes(distance, radius, kept.dtype, instances.dtype))
         return np.concatenate(parts)
 
-    def _votes(self, distance: Floats, *dtypes: Any) -> Floats:
+    def _votes(self, distance: Floats, radius: Floats, *dtypes: Any) -> Floats:
         from bagwise.neighbors._vote_kernels import count_votes
 
         distance = np.ascontiguousarray(distance)
@@ -264,7 +267,7 @@ class CitationKNN(DistanceParameters, BagClassifier):
         n_outputs = len(self.classes_) if self.multilabel_ or len(self.classes_) > 2 else 1
         out = np.empty((len(distance), n_outputs))
         count_votes(
-            distance, np.broadcast_to(reach, len(distance)).copy(), self.radius_,
+            distance, np.broadcast_to(reach, len(distance)).copy(), radius,
             self.label_columns_, self.label_offsets_, rounding, out,
         )  # fmt: skip
         return out

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from bagwise._arrays import Floats
 from bagwise._compat import StrOptions
 from bagwise.bags import Bags, segment_rows
-from bagwise.base import BagTags, Summary, documented
+from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.neighbors._citation_knn import CitationKNN
 
 
@@ -13,10 +13,10 @@ from bagwise.neighbors._citation_knn import CitationKNN
 class CitationKNNROI(CitationKNN):
     r"""Citation-kNN that finds the region of interest: the instance that decides for a label.
 
-    Bags are classified as by `CitationKNN`. An instance x is scored as the bag {x} would be: the
-    training bags nearest to it vote, and those that it is as near to as their C-th nearest training
-    bag. With :math:`v_i` from 0 to 2, the number of votes that training bag i has on x, and signs
-    :math:`y_i = \pm 1` for a label,
+    Bags are classified as by `CitationKNN`. An instance x is scored as the bag {x} would be by the
+    distance ``"min"``: the training bags with the instances nearest to it vote, and those that it
+    is as near to as their C-th nearest training bag. With :math:`v_i` from 0 to 2, the number of
+    votes that training bag i has on x, and signs :math:`y_i = \pm 1` for a label,
 
     .. math::
 
@@ -49,6 +49,8 @@ class CitationKNNROI(CitationKNN):
     radius_ : ndarray of shape (n_bags,)
         The distance from each training bag to its C-th nearest other one; infinite if there are
         fewer, and -1 without citers.
+    instance_radius_ : ndarray of shape (n_bags,)
+        The same by the distance ``"min"``, if ``distance`` is another one.
     label_columns_ : ndarray of int
         The outputs in which training bags are positive, bag after bag.
     label_offsets_ : ndarray of int of shape (n_bags + 1,)
@@ -64,8 +66,9 @@ class CitationKNNROI(CitationKNN):
 
     Notes
     -----
-    The distance is ``"average"`` by default: an instance is at a large distance ``"max"`` from all
-    bags that hold others besides, whether or not one of them is like it.
+    By the distance ``"max"`` an instance would be far from every bag that holds others besides,
+    whether or not one of these is like it: so instances are scored by ``"min"``, however bags are
+    compared.
 
     No implementation of [1]_ was at hand, and the formula of the scores is ours.
 
@@ -95,20 +98,21 @@ class CitationKNNROI(CitationKNN):
         "distance": [StrOptions({"average", "min", "max"})],
     }
 
-    def __init__(
-        self,
-        n_references: int = 2,
-        n_citers: int = 4,
-        *,
-        distance: Any = "average",
-        metric: Any = "euclidean",
-    ) -> None:
-        super().__init__(n_references, n_citers, distance=distance, metric=metric)
+    def _learn(
+        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
+    ) -> dict[str, Any]:
+        learned = super()._learn(bags, target, cost_weight, bag_weight)
+        if self.distance != "min":
+            kept = Bags(learned["bag_instances_"], learned["bag_offsets_"])
+            learned["instance_radius_"] = self._radii_of(kept, "min")
+        return learned
 
     def _instance_outputs(self, bags: Bags) -> Floats:
         instances, starts, stops = self._mapped(bags).segments
         rows = segment_rows(starts, stops)
-        return self._outputs(instances, rows, rows + 1)
+        if hasattr(self, "instance_radius_"):
+            return self._outputs(instances, rows, rows + 1, "min", self.instance_radius_)
+        return self._outputs(instances, rows, rows + 1, self.distance, self.radius_)
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(**self._distance_tags())

@@ -326,6 +326,12 @@ _CITATION_KNN: dict[str, Field] = {
     "result_": CertificateField(),
 }
 
+#: `CitationKNNROI`: instances have a distance of their own; not in files of earlier releases.
+_CITATION_KNN_ROI: dict[str, Field] = {
+    **_CITATION_KNN,
+    "instance_radius_": Optional(Array(shape=("n_bags",), itemsizes=(8,), finite=False, ge=-1)),
+}
+
 
 def _check_citation_knn(state: Mapping[str, Any], at: Scope) -> None:
     """Check that there are bags, or as many features, and that lists name outputs."""
@@ -489,11 +495,14 @@ REGISTRY: Mapping[str, Entry] = dict(
         *(
             entry(
                 f"bagwise.neighbors.{name}",
-                _CITATION_KNN,
+                fields,
                 params={"metric": LearnedMetric()},
                 check=_check_citation_knn,
             )
-            for name in ("CitationKNN", "CitationKNNROI")
+            for name, fields in (
+                ("CitationKNN", _CITATION_KNN),
+                ("CitationKNNROI", _CITATION_KNN_ROI),
+            )
         ),
         entry(
             "bagwise.ensemble.MILBoost",

@@ -140,7 +140,7 @@ class _Search:
         for block in blocks:
             kernels().add_rows(block.rows, block.starts, weight[block.bags], self.center)
         self.center /= self.mass
-        self.scatter = sum(
+        self.scatter: float = sum(
             kernels().scatter(block.rows, block.starts, weight[block.bags], self.center)
             for block in blocks
         )
