@@ -122,7 +122,9 @@ def best_of_starts(
         The best end. If there were several starts, ``ends`` has the objectives of all.
     """
     met: dict[Hashable, int] = {}
-    ends: list[MajorizeResult[Point]] = []
+    best: MajorizeResult[Point] | None = None  # the others are not kept: points may be large
+    ends: list[float] = []
+    least = (np.inf, np.inf)
     near: list[Point] = []  # what others begin from, while others are to come
     count = _N_FIXED if n_init == "auto" else n_init
     for number, surrogate in enumerate(_starts(problem, count, rng)):
@@ -132,15 +134,21 @@ def best_of_starts(
         if not way.meets(surrogate):
             first = [problem.begin(surrogate, near[0] if near else None)]
             near = [] if number + 1 == count else near or first.copy()
-            # It is handed over, not kept: points may be large.
-            ended = majorize_minimize(
+            ended = majorize_minimize(  # which is handed the first point, and may let it go
                 way, first.pop(), max_iter=max_iter, tol=tol, looseness=looseness
             )
-        ends.append(ended if way.joined is None else ends[way.joined])
-    if len(ends) == 1:
-        return ends[0]
-    best = min(ends, key=lambda end: (round(problem.error(end.x), 9), end.objective))
-    return replace(best, ends=np.array([end.objective for end in ends]))
+        if way.joined is not None:
+            ends.append(ends[way.joined])
+            continue
+        ends.append(ended.objective)
+        if count == 1:
+            return ended
+        rank = round(problem.error(ended.x), 9), ended.objective
+        if best is None or rank < least:
+            best, least = ended, rank
+        del ended
+    assert best is not None
+    return replace(best, ends=np.array(ends))
 
 
 def _starts(
