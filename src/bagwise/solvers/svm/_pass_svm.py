@@ -11,6 +11,7 @@ of each point, known after a pass, bounds it from above.
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,7 +164,10 @@ def solve_svm_by_passes(
         near.append(((w, b, decision[where] - b), answers[order]))
         del start, answers, decision  # all but the weights are long
     some = rows if isinstance(where, slice) else rows.part(where)
-    signs, costs, targets = (np.ascontiguousarray(term[order]) for term in (signs, costs, targets))
+    signs = signs[order].astype(np.int8)  # a byte holds it, and memory is short
+    costs, targets = (np.ascontiguousarray(term[order]) for term in (costs, targets))
+    order = order if isinstance(order, slice) else order.astype(_index_type(n))
+    del sign, cost, target, index, place  # which may be made for this call
     terms = some, signs, costs, targets, tol, max_iter
     is_loose = progress > 0.0 and known is not None and not are_wide(rows)
     search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
@@ -217,6 +221,11 @@ def _ascending(cost: Floats, place: Integers | None, n_rows: int) -> tuple[Place
             msg = f"{_NAME}: index must not hold a row twice."
             raise ValueError(msg)
     return order, slice(None) if len(where) == n_rows else where
+
+
+def _index_type(n: int) -> type[np.signedinteger[Any]]:
+    """Return the shortest integers that count so many rows."""
+    return np.int32 if n < 2**31 else np.int64
 
 
 def _among_zeros(values: Floats, places: Places, n: int) -> Floats:

@@ -1,6 +1,7 @@
 """A linear machine on rows that are read in passes: the problem and the bounds found so far."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._progress import report
@@ -16,6 +17,7 @@ _SAMPLE = 5000  # values that tell about where the largest begin
 _HALVINGS = 10  # of the way between two points
 _NEAR = 0.5  # share of the objective of a point that multipliers reach if both are good
 
+Signs = NDArray[np.int8]
 Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
 
 
@@ -28,7 +30,7 @@ class Bounds:
     def __init__(
         self,
         rows: PassRows | FeatureRows,
-        sign: Floats,
+        sign: Signs,
         cost: Floats,
         target: Floats,
         tol: float,
@@ -144,7 +146,9 @@ class Bounds:
             if low == 1.0:
                 return last
             step = 0.5 * (low + high)
-        return w + low * dw, b + low * db, z + low * dz
+        dz *= low
+        dz += z
+        return w + low * dw, b + low * db, dz
 
 
 def joined(n: int, first: Integers, second: Integers) -> Integers:

@@ -89,3 +89,24 @@ def hinge_slope(
         if short > 0.0 or (short == 0.0 and rate < 0.0):
             slope -= cost[i] * rate
     return slope
+
+
+@compiled
+def roomiest(signed: Floats, cap: Floats) -> tuple[int, float]:
+    """Return which multiplier is farthest from its bounds, and how far; -1 and 0 if none is."""
+    best, most = -1, 0.0
+    for i in range(signed.shape[0]):
+        size = abs(signed[i])
+        room = min(size, cap[i] - size)
+        if room > most:
+            best, most = i, room
+    return best, most
+
+
+@compiled
+def are_close(one: Floats, other: Floats, share: float) -> bool:
+    """Tell whether numbers differ by no more than a share of the others."""
+    for i in range(one.shape[0]):
+        if not abs(one[i] - other[i]) <= share * abs(other[i]):
+            return False
+    return True

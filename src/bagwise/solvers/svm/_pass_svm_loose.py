@@ -6,6 +6,7 @@ from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
+from bagwise.solvers.svm._pass_svm_bounds import Signs
 from bagwise.solvers.svm._pass_svm_search import POOLS, Search, Start
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
 
@@ -28,7 +29,7 @@ class LooseSearch(Search):
     def __init__(
         self,
         rows: PassRows | FeatureRows,
-        sign: Floats,
+        sign: Signs,
         cost: Floats,
         target: Floats,
         tol: float,

@@ -8,7 +8,7 @@ from bagwise.solvers._result import Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._multipliers import balanced
-from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, joined, largest
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, Signs, joined, largest
 from bagwise.solvers.svm._pass_svm_coordinates import PASSES, CoordinateSearch
 from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
@@ -46,20 +46,24 @@ class Search(Bounds):
             smooth.begin_evenly()
         elif self.lower < _TELLING * self.primal and self.n_rare <= _RARE:
             sets_left -= 1
+            del start  # whose numbers are many
+            smooth.rest()
             SetSearch(self).run()
             smooth.begin_at(self.dual)
         else:
             smooth.begin_at(start[1])
-        del start  # whose numbers are many
+            del start
         while not self.ended:
             checkpoint()
             may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
             if may_be_few and self.count_bound(smooth.model) <= MOST_BOUND:
                 sets_left -= 1
+                smooth.rest()
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
             elif pools_left and self.suits_pool(smooth.n_support):
                 pools_left -= 1
+                smooth.rest()
                 self.solve_pools(self.dual)
                 smooth.begin_at(self.dual)
             elif is_wide and self.passes_left >= PASSES:
@@ -128,7 +132,7 @@ class Search(Bounds):
         """Return the search on a pool."""
         return Search(*self.terms_on(pool))
 
-    def terms_on(self, pool: Integers) -> tuple[FeatureRows, Floats, Floats, Floats, float, int]:
+    def terms_on(self, pool: Integers) -> tuple[FeatureRows, Signs, Floats, Floats, float, int]:
         """Return what a search on a pool is made of; it has to leave less of a gap."""
         terms = self.rows.take(pool), self.sign[pool], self.cost[pool], self.target[pool]
         return *terms, 0.75 * self.tol, self.max_iter

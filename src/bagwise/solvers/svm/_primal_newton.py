@@ -240,7 +240,16 @@ class NewtonModel:
         self.z = matrix.dot(w) if z is None else z
         self.n_iter, self.blur, self.escaped = 0, 0.0, False
         self.history: list[float] = []
+        self.forget()
         self.signed = np.empty(matrix.n)
+
+    def forget(self) -> None:
+        """Hold no answers, and no list of free terms, until they are made again."""
+        self.signed = np.empty(0)
+        self.forget_free()
+
+    def forget_free(self) -> None:
+        """Hold no list of free terms, until it is made again."""
         self._free, self._weight = np.empty(0, np.int64), np.empty(0)
 
     @property
