@@ -102,6 +102,7 @@ class Bounds:
         support = np.flatnonzero(alpha)
         if len(support) <= min(_FEW, self.most_rows):
             return self.rows.take(support).combine(self.sign[support] * alpha[support])
+        del support  # which is long
         return self.combine(self.sign * alpha)
 
     @property

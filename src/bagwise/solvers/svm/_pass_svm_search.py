@@ -40,6 +40,7 @@ class Search(Bounds):
         if self.ended:
             return
         if start is not None:
+            start = start[0], np.clip(start[1], 0.0, self.cost)
             self.offer_start(start)
         smooth, sets_left, is_wide = Smoothing(self), _SETS, are_wide(self.rows)
         if start is None:
@@ -82,9 +83,9 @@ class Search(Bounds):
             self.offer_point(self.w, b, self.z)
 
     def offer_start(self, start: Start) -> None:
-        """Offer a point and multipliers, as far as they suit this problem."""
+        """Offer a point, and multipliers within their bounds, as far as they are balanced."""
         self.offer_point(*start[0])
-        alpha = balanced(np.clip(start[1], 0.0, self.cost), self.sign)
+        alpha = balanced(start[1], self.sign)
         if np.count_nonzero(alpha) <= MOST_SUPPORT or not self.ended:
             self.offer_dual(alpha, self.sum_of(alpha))
 

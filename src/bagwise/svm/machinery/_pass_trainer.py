@@ -23,22 +23,6 @@ _FEW = 4  # numbers for each that is kept with its place
 _PER_TOL = 1e3  # relative gap for each unit of ``tol``
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PassSolution(Solution):
-    """A machine trained by passes, with all that the next one can start from.
-
-    Parameters
-    ----------
-    decision : ndarray of shape (n_points,)
-        Decision function on all instances and means of bags.
-    answers : FewValues
-        Multipliers to start from. ``beta`` is empty: nobody asks for it.
-    """
-
-    decision: Floats
-    answers: "FewValues"
-
-
 class FewValues:
     """Numbers of which most may be 0, in little memory.
 
@@ -62,6 +46,31 @@ class FewValues:
         out = np.zeros(self._n)
         out[self._places] = self._values
         return out
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PassSolution(Solution):
+    """A machine trained by passes, with all that the next one can start from.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n_points,)
+        Decision function on all instances and means of bags.
+    answers : FewValues or None
+        Multipliers to start from, if not the sizes of ``beta``, which is held in little memory.
+    """
+
+    decision: Floats
+    answers: FewValues | None
+
+    def _beta(self) -> Floats:
+        held: FewValues = self.__dict__["held"]
+        return held.all()
+
+    def _hold_beta(self, beta: Floats) -> None:
+        self.__dict__["held"] = FewValues(beta)
+
+    beta = property(_beta, _hold_beta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +148,7 @@ class PassTrainer:
         )  # fmt: skip
         return PassSolution(
             rows=rows,
-            beta=np.empty(0),
+            beta=rows.sign * result.dual,
             intercept=result.intercept,
             scores=result.decision[: self.n_instances],
             squared_norm=float(result.x @ result.x),
@@ -147,7 +156,7 @@ class PassTrainer:
             weights=result.x,
             looseness=self.looseness if result.residual > self.gap else 0.0,
             decision=result.decision,
-            answers=FewValues(result.answers),
+            answers=None if result.answers is result.dual else FewValues(result.answers),
         )
 
     @property
@@ -183,7 +192,7 @@ def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassS
         return None
     assert start.weights is not None
     before, index = start.rows, rows.index
-    beta = before.sign * start.answers.all()
+    beta = before.sign * start.answers.all() if start.answers is not None else start.beta.copy()
     if len(beta) != len(index):
         of_point = np.zeros(n_points)
         of_point[before.index] = beta
