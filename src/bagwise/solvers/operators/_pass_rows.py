@@ -189,6 +189,13 @@ class PassRows(RowOperator):
         np.add.at(factor, rows, coef)
         return self.combine(factor)
 
+    def weighted_sum(self, coef: Floats) -> Floats:
+        """Return the sum of all rows times their coefficients; of few that are not 0, no pass."""
+        if np.count_nonzero(coef) * self.d > _FEW_VALUES:
+            return self.combine(coef)
+        used = np.flatnonzero(coef)
+        return self.take(used).combine(coef[used])
+
     def features(self, rows: Integers) -> Any:
         """Return a copy of some rows as a matrix, in its precision."""
         return self.take(rows).features(np.arange(len(rows)))

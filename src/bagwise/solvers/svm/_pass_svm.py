@@ -171,8 +171,10 @@ def solve_svm_by_passes(
     terms = some, signs, costs, targets, tol, max_iter
     is_loose = progress > 0.0 and known is not None and not are_wide(rows)
     search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
+    del terms, signs, costs, targets
     with single_blas_thread():
         search.run(near.pop() if near else None)
+        search.forget_terms()
         decision = _decision(rows, search, where, known)
     dual = _among_zeros(search.dual, order, n)
     is_dual = search.multipliers is search.dual

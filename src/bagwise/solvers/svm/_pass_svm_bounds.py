@@ -45,6 +45,10 @@ class Bounds:
         self.history: list[float] = []
         self.gaps: list[float] = []
 
+    def forget_terms(self) -> None:
+        """Hold no signs, costs and targets any longer: the search is over."""
+        self.sign, self.cost, self.target = np.empty(0, np.int8), np.empty(0), np.empty(0)
+
     @property
     def gap(self) -> float:
         """The relative gap."""

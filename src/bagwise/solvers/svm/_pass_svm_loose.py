@@ -55,6 +55,7 @@ class LooseSearch(Search):
             checkpoint()
             if pools_left and self.suits_pool(smooth.n_support):
                 pools_left -= 1
+                smooth.rest()
                 self.solve_pools(self.answers)
                 smooth.begin_at(self.answers)
             else:

@@ -131,11 +131,11 @@ class Smoothing:
 
     def _smoothed(self, point: Point) -> float:
         """Return the objective with the smoothed hinge."""
+        from bagwise.solvers.svm._pass_svm_kernels import smoothed
+
         model, (w, b, z) = self.model, point
-        short = self.bounds.shortfall(z, b)
-        change = np.clip(model.slope * short, -model.base, model.cap - model.base)
-        loss = (model.base + change) @ short - 0.5 * float(change @ (change / model.slope))
-        return 0.5 * float(w @ w) + float(loss)
+        terms = model.base, model.slope, model.cap
+        return 0.5 * float(w @ w) + smoothed(model.sign, model.target, z, b, *terms)
 
     def _settle(self) -> None:
         """Find the intercept at which the answers of both signs weigh the same."""

@@ -94,8 +94,9 @@ class Alternation(ABC):
 
     def _project(self, coef: Floats) -> Floats:
         """Project the instances of positive bags, which alone are to be told apart."""
-        out, rows = np.zeros(len(coef)), self.sides.unlabelled
-        out[rows] = self.trainer.project(coef, rows)
+        found = self.trainer.project(coef, self.sides.unlabelled)
+        out = np.zeros(len(coef))
+        out[self.sides.unlabelled] = found
         return out
 
     # What `best_of_starts` asks of a problem.
@@ -129,10 +130,12 @@ class Alternation(ABC):
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""
+        self._last = None  # which is long, and of another start
         return self.key_rows(key_scores(self._project, self.sides, self.weight))
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
         """Train on the rows of a start."""
+        self._last = None
         return self._solve(surrogate, near, self.looseness)
 
     def name(self, surrogate: HingeProblem) -> Hashable:

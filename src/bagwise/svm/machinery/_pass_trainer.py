@@ -177,9 +177,8 @@ class PassTrainer:
 
     def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        used = np.flatnonzero(coef)
         asked = self.instances if rows is None else self.instances.part(rows)
-        return asked.dot(self.rows.weights(used, coef[used]))
+        return asked.dot(self.instances.weighted_sum(coef))
 
 
 def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassStart | None:
