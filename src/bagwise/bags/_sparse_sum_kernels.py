@@ -32,10 +32,10 @@ def marked_columns(
             is_stored[j] = False
         return n_used
     for p in range(np.uint64(low), np.uint64(high)):
-        j = np.uint64(indices[p])
-        if is_stored[j]:
-            is_stored[j] = False
-            column[n_used] = j
+        used = np.uint64(indices[p])
+        if is_stored[used]:
+            is_stored[used] = False
+            column[n_used] = used
             n_used += 1
     column[:n_used].sort()
     return n_used

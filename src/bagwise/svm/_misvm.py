@@ -240,19 +240,19 @@ class KeyRows(HingeProblem):
         self.__dict__.update(problem=problem, chosen=chosen)
 
     @property
-    def index(self) -> Integers:  # type: ignore[override]
+    def index(self) -> Integers:
         return np.concatenate([self.chosen, self.problem.sides.negatives])
 
     @property
-    def sign(self) -> Floats:  # type: ignore[override]
+    def sign(self) -> Floats:
         return np.repeat([1.0, -1.0], [len(self.chosen), self.problem.sides.n_negatives])
 
     @property
-    def cost(self) -> Floats:  # type: ignore[override]
+    def cost(self) -> Floats:
         return self.problem.cost[self._bags]
 
     @property
-    def group(self) -> Integers | None:  # type: ignore[override]
+    def group(self) -> Integers | None:
         return self._bags if self.problem.shared_slack else None
 
     @property

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bagwise._arrays import Booleans, Floats
+from bagwise._arrays import Booleans, Floats, Signs
 from bagwise.solvers._checks import checked_array
 
 
-def balanced(alpha: Floats, sign: Floats) -> Floats:
+def balanced(alpha: Floats, sign: Signs) -> Floats:
     """Scale the heavier sign down until both signs weigh the same."""
     above = np.maximum(sign, 0.0)
     positive = float(alpha @ above)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result
@@ -164,14 +164,14 @@ def solve_svm_by_passes(
         near.append(((w, b, decision[where] - b), answers[order]))
         del start, answers, decision  # all but the weights are long
     some = rows if isinstance(where, slice) else rows.part(where)
-    signs = signs[order].astype(np.int8)  # a byte holds it, and memory is short
+    few: Signs = signs[order].astype(np.int8)  # a byte holds a sign, and rows are many
     costs, targets = (np.ascontiguousarray(term[order]) for term in (costs, targets))
     order = order if isinstance(order, slice) else order.astype(_index_type(n))
     del sign, cost, target, index, place  # which may be made for this call
-    terms = some, signs, costs, targets, tol, max_iter
+    terms = some, few, costs, targets, tol, max_iter
     is_loose = progress > 0.0 and known is not None and not are_wide(rows)
     search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
-    del terms, signs, costs, targets
+    del terms, signs, few, costs, targets
     with single_blas_thread():
         search.run(near.pop() if near else None)
         search.forget_terms()

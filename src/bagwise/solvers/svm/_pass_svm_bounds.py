@@ -1,9 +1,8 @@
 """A linear machine on rows that are read in passes: the problem and the bounds found so far."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._progress import report
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
@@ -17,7 +16,6 @@ _SAMPLE = 5000  # values that tell about where the largest begin
 _HALVINGS = 10  # of the way between two points
 _NEAR = 0.5  # share of the objective of a point that multipliers reach if both are good
 
-Signs = NDArray[np.int8]
 Point = tuple[Floats, float, Floats]  # weights, intercept, products of the rows with the weights
 
 

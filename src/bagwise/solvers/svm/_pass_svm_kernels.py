@@ -1,12 +1,9 @@
 """Compiled loops over the rows of a linear machine whose scores are known."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Signs
 from bagwise._jit import REASSOCIATE, compiled
-
-Signs = NDArray[np.int8]
 
 
 @compiled(fastmath=REASSOCIATE)
@@ -122,7 +119,7 @@ def roomiest(signed: Floats, cap: Floats) -> tuple[int, float]:
 @compiled
 def are_close(one: Floats, other: Floats, share: float) -> bool:
     """Tell whether numbers differ by no more than a share of the others."""
+    n_close = 0
     for i in range(one.shape[0]):
-        if not abs(one[i] - other[i]) <= share * abs(other[i]):
-            return False
-    return True
+        n_close += abs(one[i] - other[i]) <= share * abs(other[i])
+    return n_close == one.shape[0]

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import checkpoint
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
-from bagwise.solvers.svm._pass_svm_bounds import Signs
 from bagwise.solvers.svm._pass_svm_search import POOLS, Search, Start
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import checkpoint
 from bagwise.solvers._result import Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._multipliers import balanced
-from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, Signs, joined, largest
+from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, joined, largest
 from bagwise.solvers.svm._pass_svm_coordinates import PASSES, CoordinateSearch
 from bagwise.solvers.svm._pass_svm_sets import MOST_BOUND, MOST_SUPPORT, SetSearch
 from bagwise.solvers.svm._pass_svm_smoothing import Smoothing

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -214,7 +214,7 @@ class NewtonModel:
     def __init__(
         self,
         matrix: Any,
-        sign: Floats,
+        sign: Signs,
         target: Floats,
         *,
         base: Floats,

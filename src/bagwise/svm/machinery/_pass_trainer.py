@@ -63,14 +63,15 @@ class PassSolution(Solution):
     decision: Floats
     answers: FewValues | None
 
-    def _beta(self) -> Floats:
+    @property
+    def beta(self) -> Floats:
+        """Signed multipliers."""
         held: FewValues = self.__dict__["held"]
         return held.all()
 
-    def _hold_beta(self, beta: Floats) -> None:
+    @beta.setter
+    def beta(self, beta: Floats) -> None:
         self.__dict__["held"] = FewValues(beta)
-
-    beta = property(_beta, _hold_beta)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,12 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise.base import digest
 from bagwise.solvers import Certificate
-
-
-Signs: TypeAlias = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +35,7 @@ class HingeProblem:
     """
 
     index: Integers
-    sign: Floats | Signs
+    sign: Signs
     cost: Floats
     target: Floats | float = 1.0
     group: Integers | None = None
