@@ -336,7 +336,7 @@ def test_max_memory_is_kept(cls, tmp_path, monkeypatch):
         with pytest.raises(MemoryLimitError, match="max_memory"):
             observed(cls, bags=stored(tmp_path), kernel="linear", max_memory=100, **local)
         return
-    if cls.__name__ in ("M3IC", "MIMLCA", "MLCA"):
+    if cls.__name__ in ("M3IC", "MIMLCA", "MLCA", "RandomSetSVM"):
         with pytest.raises(MemoryLimitError, match="max_memory"):
             observed(cls, bags=stored(tmp_path), max_memory=100)
         return
@@ -345,8 +345,7 @@ def test_max_memory_is_kept(cls, tmp_path, monkeypatch):
         _, calls = observed(cls, n_vectors=3, max_memory=max_memory)
         sources = [call.arguments["source"] for call in calls if "source" in call.arguments]
         fits = max_memory is None or max_memory >= needed
-        may_keep = cls.__name__ != "RandomSetSVM"  # which needs it once
-        assert {source.keeps for source in sources} == {fits and may_keep}
+        assert {source.keeps for source in sources} == {fits}
 
 
 def test_scores_of_all_starts_count_against_max_memory(tmp_path):

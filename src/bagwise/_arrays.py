@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Booleans: TypeAlias = NDArray[np.bool_]
+Signs: TypeAlias = NDArray[np.float64] | NDArray[np.int8]  # -1 and +1, in a byte where many
 
 
 def as_dense(rows: Any) -> Floats:

@@ -223,8 +223,9 @@ def test_the_limit_makes_it_read_the_file(tmp_path, monkeypatch):
 # ---------------------------------------------------------------------------- memory limits
 
 
+@pytest.mark.parametrize("held", [0, 500, 10_000])
 @pytest.mark.parametrize(("max_memory", "in_flight"), [(700, 1), (1300, 2), (2000, 3), (10**6, 8)])
-def test_chunks_in_flight_are_bounded(max_memory, in_flight):
+def test_chunks_in_flight_are_bounded(max_memory, in_flight, held):
     bags = full_bags([3] * 100, n_features=8)  # 576 bytes a chunk
     started, most, lock = [0], [0], threading.Lock()
 
@@ -234,11 +235,11 @@ def test_chunks_in_flight_are_bounded(max_memory, in_flight):
         time.sleep(0.0005)
         return 1
 
-    results = BagSource(bags, n_threads=2, max_memory=max_memory).map(work)
+    results = BagSource(bags, n_threads=2, max_memory=max_memory, held=held).map(work)
     for n_done, _ in enumerate(results):
         time.sleep(0.0005)
         most[0] = max(most[0], started[0] - n_done)
-    assert most[0] <= in_flight
+    assert most[0] <= min(in_flight, max(1, (max_memory - held) // 576))
 
 
 def test_limit_below_the_largest_chunk():

@@ -104,14 +104,15 @@ def digest_sparse(
     """Hash bags of rows of a CSR matrix like those of the same dense matrix.
 
     The hash of a pair of features is added when the first of them comes, and put right if the other
-    one follows. There is no branch on columns, which nothing could predict.
+    one follows. There is no branch on columns, which nothing could predict. Places are unsigned, as
+    a look at whether one counts from the end would take as long as the hash.
     """
     nothing = np.uint32(0)
     for b in range(len(starts)):
         out[b] = 0
         for i in range(starts[b], stops[b]):
             total, before, last = np.uint64(0), np.int64(-2), nothing
-            for p in range(indptr[i], indptr[i + 1]):
+            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
                 j = np.int64(indices[p])
                 bits, key = single_bits(data[p]), scrambled(np.uint64(j >> 1))
                 is_second = np.uint32(-(j & 1))  # all bits, or none

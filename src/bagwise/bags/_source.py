@@ -102,6 +102,9 @@ class BagSource:
     scratch : int
         Bytes that the function needs per instance beyond the instance itself; counts against
         ``max_memory``.
+    held : int
+        Bytes that are held besides. What is left of ``max_memory`` is for chunks in flight, but
+        one of them always is.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class BagSource:
         n_threads: int | None = None,
         max_memory: int | str | None = None,
         scratch: int = 0,
+        held: int = 0,
     ) -> None:
         if not len(bags):
             msg = "A BagSource needs at least one bag. Got a selection of none."
@@ -129,7 +133,7 @@ class BagSource:
         self._offsets = bags.offsets
         self._n_threads = n_threads
         self._max_memory = parse_bytes(max_memory)
-        self._scratch = scratch
+        self._scratch, self._held = scratch, held
         self._base = bags._held._base
         parts = _matrix.parts_of(self._base)
         self._files = [found for found in map(FileSlice.of, parts) if found is not None]
@@ -277,7 +281,8 @@ class BagSource:
                 "included)."
             )
             raise MemoryLimitError(msg)
-        return min(self._max_memory // largest, 4 * n_threads)
+        left = max(self._max_memory - self._held, largest)
+        return min(left // largest, 4 * n_threads)
 
 
 def in_parts(bags: Bags, function: Callable[[Bags], Any]) -> Any:

@@ -31,11 +31,11 @@ def marked_columns(
             n_used += is_stored[j]
             is_stored[j] = False
         return n_used
-    for p in range(low, high):
-        j = indices[p]
-        if is_stored[j]:
-            is_stored[j] = False
-            column[n_used] = j
+    for p in range(np.uint64(low), np.uint64(high)):
+        used = np.uint64(indices[p])
+        if is_stored[used]:
+            is_stored[used] = False
+            column[n_used] = used
             n_used += 1
     column[:n_used].sort()
     return n_used
@@ -56,17 +56,17 @@ def count_columns(
     is_stored = np.zeros(n_columns, np.bool_)
     for i in range(first, last):
         low, high = indptr[starts[i]], indptr[stops[i]]
-        for p in range(low, high):
-            is_stored[indices[p]] = True
+        for p in range(np.uint64(low), np.uint64(high)):
+            is_stored[np.uint64(indices[p])] = True
         n_used = 0
         if (high - low) * _SCANNED >= n_columns:
             for j in range(n_columns):
                 n_used += is_stored[j]
             is_stored[:] = False
         else:
-            for p in range(low, high):
-                n_used += is_stored[indices[p]]
-                is_stored[indices[p]] = False
+            for p in range(np.uint64(low), np.uint64(high)):
+                n_used += is_stored[np.uint64(indices[p])]
+                is_stored[np.uint64(indices[p])] = False
         count[i] = n_used
 
 
@@ -111,14 +111,14 @@ def add_rows(
 ) -> None:
     """Add rows, and note which columns they store."""
     if not len(weights):
-        for p in range(indptr[start], indptr[stop]):
-            j = indices[p]
+        for p in range(np.uint64(indptr[start]), np.uint64(indptr[stop])):
+            j = np.uint64(indices[p])
             is_stored[j] = True
             sums[j] += data[p]
         return
     for r in range(start, stop):
-        for p in range(indptr[r], indptr[r + 1]):
-            j = indices[p]
+        for p in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+            j = np.uint64(indices[p])
             is_stored[j] = True
             sums[j] += weights[r] * data[p]
 
@@ -148,8 +148,8 @@ def fill_ranges(
     used, n_written = np.empty(n_columns, np.int64), 0
     for i in range(first, last):
         low, high = indptr[starts[i]], indptr[stops[i]]
-        for p in range(low, high):
-            j, x = indices[p], data[p]
+        for p in range(np.uint64(low), np.uint64(high)):
+            j, x = np.uint64(indices[p]), data[p]
             is_nan = x != x
             least[j] = x if (x < least[j]) | is_nan else least[j]
             most[j] = x if (x > most[j]) | is_nan else most[j]
@@ -195,17 +195,18 @@ def fill_moments(
     used, n_written = np.empty(n_columns, np.int64), 0
     for i in range(first, last):
         low, high, size = indptr[starts[i]], indptr[stops[i]], stops[i] - starts[i]
-        for p in range(low, high):
-            j = indices[p]
+        for p in range(np.uint64(low), np.uint64(high)):
+            j = np.uint64(indices[p])
             mean[j] += data[p]
             n_stored[j] += 1
             is_stored[j] = True
         n_used = marked_columns(indices, low, high, is_stored, used)
         for k in range(n_used):
             mean[used[k]] /= size
-        for p in range(low, high):
-            away = data[p] - mean[indices[p]]
-            squares[indices[p]] += away * away
+        for p in range(np.uint64(low), np.uint64(high)):
+            j = np.uint64(indices[p])
+            away = data[p] - mean[j]
+            squares[j] += away * away
         for k in range(n_used):
             j, at, behind = used[k], n_written + k, n_written + n_used + k
             square = squares[j] + (size - n_stored[j]) * mean[j] * mean[j]

@@ -1,7 +1,6 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,7 +196,7 @@ class KeyInstanceProblem(Alternation):
         if self.shared_slack:
             violation, cost = 1.0 + best[sides.negative], self.cost[sides.negative]
         else:
-            violation, cost = 1.0 + scores[sides.negatives], self._terms[1][len(sides.positive) :]
+            violation, cost = 1.0 + scores[sides.negatives], self.cost[sides.negative_bags]
         return float(positive + np.maximum(violation, 0.0) @ cost)
 
     def choose(self, scores: Floats) -> HingeProblem:
@@ -213,18 +212,55 @@ class KeyInstanceProblem(Alternation):
         return self._rows(rng.integers(self.sides.starts, self.sides.stops))
 
     def name(self, surrogate: HingeProblem) -> Hashable:
-        return surrogate.index[: len(self.sides.positive)].tobytes()  # the rest is always the same
+        assert isinstance(surrogate, KeyRows)
+        return surrogate.chosen.tobytes()  # the rest is always the same
 
     def _rows(self, standing_for: Integers) -> HingeProblem:
         """Return the problem in which these points stand for the positive bags."""
-        sign, cost, group = self._terms
-        index = np.concatenate([standing_for, self.sides.negatives])
-        return HingeProblem(index=index, sign=sign, cost=cost, group=group)
+        return KeyRows(self, standing_for)
 
-    @cached_property
-    def _terms(self) -> tuple[Floats, Floats, Integers | None]:
-        """Signs, costs and groups, which all problems share."""
-        sides = self.sides
-        bag = np.concatenate([sides.positive, sides.negative_bags])
-        sign = np.repeat([1.0, -1.0], [len(sides.positive), len(sides.negatives)])
-        return sign, self.cost[bag], bag if self.shared_slack else None
+
+class KeyRows(HingeProblem):
+    """The rows of MI-SVM: points that stand for the positive bags, then all negatives.
+
+    Negatives are many, and the same in all problems: they are put together when they are asked for.
+
+    Parameters
+    ----------
+    problem : KeyInstanceProblem
+        What has these rows.
+    chosen : ndarray of int of shape (n_positive,)
+        Which points stand for the positive bags.
+    """
+
+    problem: KeyInstanceProblem
+    chosen: Integers
+
+    def __init__(self, problem: KeyInstanceProblem, chosen: Integers) -> None:
+        self.__dict__.update(problem=problem, chosen=chosen)
+
+    @property
+    def index(self) -> Integers:
+        return np.concatenate([self.chosen, self.problem.sides.negatives])
+
+    @property
+    def sign(self) -> Floats:
+        return np.repeat([1.0, -1.0], [len(self.chosen), self.problem.sides.n_negatives])
+
+    @property
+    def cost(self) -> Floats:
+        return self.problem.cost[self._bags]
+
+    @property
+    def group(self) -> Integers | None:
+        return self._bags if self.problem.shared_slack else None
+
+    @property
+    def _bags(self) -> Integers:
+        return np.concatenate([self.problem.sides.positive, self.problem.sides.negative_bags])
+
+    def same_as(self, other: HingeProblem) -> bool:
+        """Tell whether it is the same problem."""
+        if isinstance(other, KeyRows) and other.problem is self.problem:
+            return np.array_equal(self.chosen, other.chosen)
+        return super().same_as(other)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers, Signs
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Summary, Target, documented
 from bagwise.svm.machinery._alternation import TIE, Alternation
@@ -179,13 +179,15 @@ class _LabelProblem(Alternation):
     def __init__(self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats) -> None:
         super().__init__(trainer, Sides.of(offsets, sign), cost)
         sizes = np.diff(offsets)
-        self.inherited = np.repeat(sign, sizes)
+        self.inherited = np.repeat(sign.astype(np.int8), sizes)
         self.cost = np.repeat(cost, sizes)
         self.index = np.arange(len(self.cost))
-        self._known: tuple[Floats, Floats] | None = None  # the last scores, and their labels
+        self._known: tuple[Floats, Signs] | None = None  # the last scores, and their labels
 
     def loss(self, scores: Floats) -> float:
-        return float(np.maximum(1.0 - self._labels(scores) * scores, 0.0) @ self.cost)
+        short = self._labels(scores) * scores
+        np.subtract(1.0, short, out=short)
+        return float(np.maximum(short, 0.0, out=short) @ self.cost)
 
     def choose(self, scores: Floats) -> HingeProblem:
         return self._rows(self._labels(scores))
@@ -195,7 +197,7 @@ class _LabelProblem(Alternation):
 
     def key_rows(self, scores: Floats) -> HingeProblem:
         is_key = best_in_bags(scores, self.sides.offsets)
-        return self._rows(np.where(is_key & (self.inherited > 0), 1.0, -1.0))
+        return self._rows(_signs(is_key & (self.inherited > 0)))
 
     def random_start(self, rng: np.random.Generator) -> HingeProblem:
         return self._rows(self._labels(rng.uniform(-1.0, 1.0, len(self.inherited))))
@@ -204,13 +206,18 @@ class _LabelProblem(Alternation):
         """Return what no other labels are called: rows and costs are always the same."""
         return np.packbits(surrogate.sign > 0.0).tobytes()
 
-    def _labels(self, scores: Floats) -> Floats:
+    def _labels(self, scores: Floats) -> Signs:
         """Return the labels of least loss: signs, and one +1 at least in each positive bag."""
         if self._known is None or self._known[0] is not scores:
-            labels = np.where((self.inherited > 0) & (scores >= -TIE), 1.0, -1.0)
-            labels[self.best_instances(scores)] = 1.0
+            labels = _signs((self.inherited > 0) & (scores >= -TIE))
+            labels[self.best_instances(scores)] = 1
             self._known = scores, labels
         return self._known[1]
 
-    def _rows(self, labels: Floats) -> HingeProblem:
+    def _rows(self, labels: Signs) -> HingeProblem:
         return HingeProblem(self.index, labels, self.cost)
+
+
+def _signs(is_positive: Booleans) -> Signs:
+    """Return +1 and -1, a byte for each."""
+    return np.where(is_positive, np.int8(1), np.int8(-1))

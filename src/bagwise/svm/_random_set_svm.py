@@ -39,7 +39,9 @@ class RandomSetSVM(MultiStartMachine):
         Most Newton steps for each class.
     |class_weight|
     max_memory : int, str or None
-        Has no effect: the kernel between instances and vectors is needed once, and never kept.
+        Bound on what is held at a time, in bytes or like ``"512MB"``: instances, and the kernel
+        between them and the vectors, which is needed once and not kept. Chunks of bags are worked
+        on one at a time if no more fit. It never changes the result.
     random_state : int, RandomState or None
         Seed of the draw.
     |n_jobs: classes|

@@ -131,7 +131,7 @@ class SIL(MaxRuleMachine):
             return trainer.solve(
                 HingeProblem(
                     index=every,
-                    sign=np.repeat(target.signs[:, output], bags.sizes),
+                    sign=np.repeat(target.signs[:, output].astype(np.int8), bags.sizes),
                     cost=self.C * np.repeat(cost_weight[:, output], bags.sizes),
                 )
             )

@@ -54,7 +54,8 @@ class KernelMeans:
         more, it is kept from `means` to `gradient`, which then costs one product; else it is
         computed again, piece by piece. None always keeps it.
     keep : bool
-        Whether it may be kept; what only asks for `means`, once, does not need it.
+        Whether it may be kept; what only asks for `means`, once, does not need it. Then
+        ``max_memory`` bounds what chunks in flight take, as in `BagSource`.
     n_threads : int or None
         Number of threads.
     """
@@ -73,7 +74,8 @@ class KernelMeans:
         self.n_bags, self.n_features, self.n_vectors = len(bags), bags.n_features, n_vectors
         width = n_vectors * bags.dtype.itemsize
         n_bytes = parse_bytes(max_memory)
-        self._source = BagSource(bags, n_threads=n_threads)
+        limit = None if keep else n_bytes
+        self._source = BagSource(bags, n_threads=n_threads, max_memory=limit, scratch=width)
         held = bags.n_instances * width + self._source.copied_bytes
         self.keeps = keep and (n_bytes is None or held <= n_bytes)
         self._sizes = bags.sizes[:, None].astype(np.float64)

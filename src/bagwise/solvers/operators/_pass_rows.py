@@ -17,6 +17,7 @@ from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._row_operator import RowOperator, written
 
 _FEW_VALUES = 2**22  # in rows that are copied for a sum of them; beyond, it is a pass
+_HELD = 80  # bytes that solvers hold for each instance, about
 _PIECES = 32  # into which rows are cut, if they are many and their products independent
 _PIECE_VALUES = 1e6  # that each of them has at least
 
@@ -39,7 +40,7 @@ class PassRows(RowOperator):
     n_features : int, optional
         Number of these features.
     n_threads, max_memory
-        See `BagSource`.
+        See `BagSource`. What solvers hold for each instance counts against the limit.
     """
 
     def __init__(
@@ -54,7 +55,10 @@ class PassRows(RowOperator):
     ) -> None:
         self.d = bags.n_features if n_features is None else n_features
         scratch = 0 if transform is None else 8 * self.d
-        self._source = BagSource(bags, n_threads=n_threads, max_memory=max_memory, scratch=scratch)
+        self._source = BagSource(
+            bags, n_threads=n_threads, max_memory=max_memory, scratch=scratch,
+            held=_HELD * bags.n_instances,
+        )  # fmt: skip
         self._bags, self._transform, self._n_threads = bags, transform, n_threads
         self._offsets, self._directions = bags.offsets, cycle((1, -1))
         self._index: Integers | None = None  # which instances, if not all
@@ -184,6 +188,13 @@ class PassRows(RowOperator):
         factor = np.zeros(self.n)
         np.add.at(factor, rows, coef)
         return self.combine(factor)
+
+    def weighted_sum(self, coef: Floats) -> Floats:
+        """Return the sum of all rows times their coefficients; of few that are not 0, no pass."""
+        if np.count_nonzero(coef) * self.d > _FEW_VALUES:
+            return self.combine(coef)
+        used = np.flatnonzero(coef)
+        return self.take(used).combine(coef[used])
 
     def features(self, rows: Integers) -> Any:
         """Return a copy of some rows as a matrix, in its precision."""

@@ -3,18 +3,22 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bagwise._arrays import Booleans, Floats
+from bagwise._arrays import Booleans, Floats, Signs
 from bagwise.solvers._checks import checked_array
 
 
-def balanced(alpha: Floats, sign: Floats) -> Floats:
+def balanced(alpha: Floats, sign: Signs) -> Floats:
     """Scale the heavier sign down until both signs weigh the same."""
     above = np.maximum(sign, 0.0)
-    positive, negative = float(alpha @ above), float(alpha @ (above - sign))
+    positive = float(alpha @ above)
+    above -= sign
+    negative = float(alpha @ above)
+    del above  # rows may be many
     if positive == negative:
         return alpha
     heavier = sign == (1.0 if positive > negative else -1.0)
-    return np.where(heavier, alpha * (min(positive, negative) / max(positive, negative)), alpha)
+    share, out = min(positive, negative) / max(positive, negative), alpha.copy()
+    return np.multiply(alpha, share, out=out, where=heavier)
 
 
 def rescale_alpha(alpha: ArrayLike, cost_from: ArrayLike, cost_to: ArrayLike) -> Floats:

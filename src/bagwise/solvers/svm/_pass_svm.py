@@ -11,11 +11,12 @@ of each point, known after a pass, bounds it from above.
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result
@@ -163,12 +164,17 @@ def solve_svm_by_passes(
         near.append(((w, b, decision[where] - b), answers[order]))
         del start, answers, decision  # all but the weights are long
     some = rows if isinstance(where, slice) else rows.part(where)
-    signs, costs, targets = (np.ascontiguousarray(term[order]) for term in (signs, costs, targets))
-    terms = some, signs, costs, targets, tol, max_iter
+    few: Signs = signs[order].astype(np.int8)  # a byte holds a sign, and rows are many
+    costs, targets = (np.ascontiguousarray(term[order]) for term in (costs, targets))
+    order = order if isinstance(order, slice) else order.astype(_index_type(n))
+    del sign, cost, target, index, place  # which may be made for this call
+    terms = some, few, costs, targets, tol, max_iter
     is_loose = progress > 0.0 and known is not None and not are_wide(rows)
     search = LooseSearch(*terms, progress) if is_loose else Search(*terms)
+    del terms, signs, few, costs, targets
     with single_blas_thread():
         search.run(near.pop() if near else None)
+        search.forget_terms()
         decision = _decision(rows, search, where, known)
     dual = _among_zeros(search.dual, order, n)
     is_dual = search.multipliers is search.dual
@@ -217,6 +223,11 @@ def _ascending(cost: Floats, place: Integers | None, n_rows: int) -> tuple[Place
             msg = f"{_NAME}: index must not hold a row twice."
             raise ValueError(msg)
     return order, slice(None) if len(where) == n_rows else where
+
+
+def _index_type(n: int) -> type[np.signedinteger[Any]]:
+    """Return the shortest integers that count so many rows."""
+    return np.int32 if n < 2**31 else np.int64
 
 
 def _among_zeros(values: Floats, places: Places, n: int) -> Floats:

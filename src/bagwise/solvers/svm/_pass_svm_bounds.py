@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._progress import report
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
@@ -28,7 +28,7 @@ class Bounds:
     def __init__(
         self,
         rows: PassRows | FeatureRows,
-        sign: Floats,
+        sign: Signs,
         cost: Floats,
         target: Floats,
         tol: float,
@@ -42,6 +42,10 @@ class Bounds:
         self.dual = np.zeros(rows.n)
         self.history: list[float] = []
         self.gaps: list[float] = []
+
+    def forget_terms(self) -> None:
+        """Hold no signs, costs and targets any longer: the search is over."""
+        self.sign, self.cost, self.target = np.empty(0, np.int8), np.empty(0), np.empty(0)
 
     @property
     def gap(self) -> float:
@@ -100,6 +104,7 @@ class Bounds:
         support = np.flatnonzero(alpha)
         if len(support) <= min(_FEW, self.most_rows):
             return self.rows.take(support).combine(self.sign[support] * alpha[support])
+        del support  # which is long
         return self.combine(self.sign * alpha)
 
     @property
@@ -144,7 +149,9 @@ class Bounds:
             if low == 1.0:
                 return last
             step = 0.5 * (low + high)
-        return w + low * dw, b + low * db, z + low * dz
+        dz *= low
+        dz += z
+        return w + low * dw, b + low * db, dz
 
 
 def joined(n: int, first: Integers, second: Integers) -> Integers:

@@ -39,7 +39,7 @@ class CoordinateSearch:
         is_cheap = bounds.rows.n > _CHEAP * sample_size(bounds)
         self.more, self.slow = (_FEW, 1) if is_cheap else (_MORE, _SLOW)
         self.descent = CoordinateDescent(
-            bounds.sign, bounds.target, bounds.cost, bounds.rows.diagonal(),
+            bounds.sign.astype(np.float64), bounds.target, bounds.cost, bounds.rows.diagonal(),
             alpha=bounds.dual, w=bounds.sum_of(bounds.dual), b=bounds.b,
         )  # fmt: skip
 

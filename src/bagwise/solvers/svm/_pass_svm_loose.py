@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import checkpoint
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
@@ -28,7 +28,7 @@ class LooseSearch(Search):
     def __init__(
         self,
         rows: PassRows | FeatureRows,
-        sign: Floats,
+        sign: Signs,
         cost: Floats,
         target: Floats,
         tol: float,
@@ -54,6 +54,7 @@ class LooseSearch(Search):
             checkpoint()
             if pools_left and self.suits_pool(smooth.n_support):
                 pools_left -= 1
+                smooth.rest()
                 self.solve_pools(self.answers)
                 smooth.begin_at(self.answers)
             else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import checkpoint
 from bagwise.solvers._result import Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
@@ -40,26 +40,31 @@ class Search(Bounds):
         if self.ended:
             return
         if start is not None:
+            start = start[0], np.clip(start[1], 0.0, self.cost)
             self.offer_start(start)
         smooth, sets_left, is_wide = Smoothing(self), _SETS, are_wide(self.rows)
         if start is None:
             smooth.begin_evenly()
         elif self.lower < _TELLING * self.primal and self.n_rare <= _RARE:
             sets_left -= 1
+            del start  # whose numbers are many
+            smooth.rest()
             SetSearch(self).run()
             smooth.begin_at(self.dual)
         else:
             smooth.begin_at(start[1])
-        del start  # whose numbers are many
+            del start
         while not self.ended:
             checkpoint()
             may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
             if may_be_few and self.count_bound(smooth.model) <= MOST_BOUND:
                 sets_left -= 1
+                smooth.rest()
                 SetSearch(self).run()
                 smooth.begin_at(self.dual)
             elif pools_left and self.suits_pool(smooth.n_support):
                 pools_left -= 1
+                smooth.rest()
                 self.solve_pools(self.dual)
                 smooth.begin_at(self.dual)
             elif is_wide and self.passes_left >= PASSES:
@@ -78,9 +83,9 @@ class Search(Bounds):
             self.offer_point(self.w, b, self.z)
 
     def offer_start(self, start: Start) -> None:
-        """Offer a point and multipliers, as far as they suit this problem."""
+        """Offer a point, and multipliers within their bounds, as far as they are balanced."""
         self.offer_point(*start[0])
-        alpha = balanced(np.clip(start[1], 0.0, self.cost), self.sign)
+        alpha = balanced(start[1], self.sign)
         if np.count_nonzero(alpha) <= MOST_SUPPORT or not self.ended:
             self.offer_dual(alpha, self.sum_of(alpha))
 
@@ -128,7 +133,7 @@ class Search(Bounds):
         """Return the search on a pool."""
         return Search(*self.terms_on(pool))
 
-    def terms_on(self, pool: Integers) -> tuple[FeatureRows, Floats, Floats, Floats, float, int]:
+    def terms_on(self, pool: Integers) -> tuple[FeatureRows, Signs, Floats, Floats, float, int]:
         """Return what a search on a pool is made of; it has to leave less of a gap."""
         terms = self.rows.take(pool), self.sign[pool], self.cost[pool], self.target[pool]
         return *terms, 0.75 * self.tol, self.max_iter

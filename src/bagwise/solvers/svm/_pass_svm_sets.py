@@ -50,7 +50,9 @@ class SetSearch:
         for _ in range(_ROUNDS):
             if bounds.ended:
                 return
-            solved, coef = self.solve_in(self.pool(short, has_weights))
+            pool = self.pool(short, has_weights)
+            del short  # which is long
+            solved, coef = self.solve_in(pool)
             has_weights = True
             bounds.offer_dual(self.alpha, coef)
             z = bounds.dot(coef)
@@ -133,9 +135,11 @@ class SetSearch:
         These are some rows or, without ``where``, all.
         """
         index = self.chosen.index
-        others = short.copy()
-        others[index if where is None else np.searchsorted(where, index)] = -np.inf
-        n_short = int(np.count_nonzero(others > 0.0))
+        own = index if where is None else np.searchsorted(where, index)
+        before, short[own] = short[own], -np.inf
+        n_short = int(np.count_nonzero(short > 0.0))
+        new = largest(short, min(n, max(_FEWEST, _PER_SHORT * n_short))) if n_short else own[:0]
+        short[own] = before
         if not n_short:  # the set was the right one
             self.tol *= 1e-2
             return solved.residual > 0.0 and self.tol >= _LAST_TOL
@@ -143,7 +147,6 @@ class SetSearch:
         n_bound = np.count_nonzero(solved.x >= 0.5 * self.bounds.cost[index])
         if len(kept) > MOST_SUPPORT or n_bound > MOST_BOUND:
             return False
-        new = largest(others, min(n, max(_FEWEST, _PER_SHORT * n_short)))
         new = new if where is None else where[new]
         self.chosen.choose(joined(self.bounds.rows.n, kept, new))
         return True

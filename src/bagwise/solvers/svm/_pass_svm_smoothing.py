@@ -58,11 +58,19 @@ class Smoothing:
             self.model.base, self.center_v = alpha, v
             self._bend()
 
+    def rest(self) -> None:
+        """Hold no more numbers for each row than others do, until the next `begin_at`."""
+        model, bounds = self.model, self.bounds
+        model.w, model.b, model.z = bounds.w, bounds.b, bounds.z
+        model.base = model.slope = model.cap
+        model.forget()
+
     def begin_at(self, dual: Floats) -> None:
         """Go on at the best point met, about multipliers that are known."""
         bounds, model = self.bounds, self.model
         model.w, model.b, model.z = bounds.w, bounds.b, bounds.z
         model.base, self.center_v = np.minimum(dual, bounds.cost), None
+        model.signed = model.signed if len(model.signed) else np.empty(bounds.rows.n)
         self.sharpness = max(self.sharpness, self.sharp)
         self.n_support = bounds.n_short
         self._bend()
@@ -74,7 +82,9 @@ class Smoothing:
             return
         model, cost = self.model, self.bounds.cost
         gradient, short = model.w - v, self.bounds.shortfall(model.z, model.b)
-        smoothing = float(cost @ np.maximum(short, 0.0)) - float(alpha @ short)
+        linear = float(alpha @ short)
+        smoothing = float(cost @ np.maximum(short, 0.0, out=short)) - linear
+        del short
         if 0.5 * float(gradient @ gradient) > smoothing:
             self._newton(alpha, v, gradient)
             return
@@ -85,10 +95,12 @@ class Smoothing:
 
     def _look(self) -> tuple[Floats, Floats]:
         """Offer the point and the answers; return these, and the sum of rows that they make."""
+        from bagwise.solvers.svm._pass_svm_kernels import are_close
+
         bounds, model = self.bounds, self.model
         self._settle()
         alpha, v = np.abs(model.signed), self.center_v
-        if v is not None and np.allclose(alpha, model.base, rtol=_BALANCED, atol=0.0):
+        if v is not None and are_close(alpha, model.base, _BALANCED):
             alpha = model.base
         else:
             v = bounds.combine(model.signed)
@@ -119,11 +131,11 @@ class Smoothing:
 
     def _smoothed(self, point: Point) -> float:
         """Return the objective with the smoothed hinge."""
+        from bagwise.solvers.svm._pass_svm_kernels import smoothed
+
         model, (w, b, z) = self.model, point
-        short = self.bounds.shortfall(z, b)
-        change = np.clip(model.slope * short, -model.base, model.cap - model.base)
-        loss = (model.base + change) @ short - 0.5 * float(change @ (change / model.slope))
-        return 0.5 * float(w @ w) + float(loss)
+        terms = model.base, model.slope, model.cap
+        return 0.5 * float(w @ w) + smoothed(model.sign, model.target, z, b, *terms)
 
     def _settle(self) -> None:
         """Find the intercept at which the answers of both signs weigh the same."""
@@ -151,15 +163,20 @@ class Smoothing:
         step = model.search(dw, db, dz)
         model.adapt_blur(step)
         self.before, self.length = bounds.primal, step
-        model.w, model.b, model.z = model.w + step * dw, model.b + step * db, model.z + step * dz
+        dz *= step
+        dz += model.z
+        model.w, model.b, model.z = model.w + step * dw, model.b + step * db, dz
 
     def _sample(self) -> tuple[Integers, Floats]:
         """Return rows that tell the curvature, and how much each of them bends."""
         size, (free, weight) = sample_size(self.bounds), self.model.free_terms()
         if len(free) <= size:
-            return free.copy(), weight.copy()
-        some = np.sort(self.rng.choice(len(free), size, replace=False))
-        return free[some], weight[some] * (len(free) / size)
+            found = free.copy(), weight.copy()
+        else:
+            some = np.sort(self.rng.choice(len(free), size, replace=False))
+            found = free[some], weight[some] * (len(free) / size)
+        self.model.forget_free()
+        return found
 
     def _offer_corrected(
         self,
@@ -204,12 +221,10 @@ def sample_size(bounds: Bounds) -> int:
 
 def _take_excess(signed: Floats, cap: Floats, excess: float) -> None:
     """Take what rounding left of a balance from the multiplier that is farthest from its bounds."""
-    if not len(signed):
-        return
-    size = np.abs(signed)
-    room = np.minimum(size, cap - size)
-    k = int(room.argmax())
-    if room[k] > abs(excess):
+    from bagwise.solvers.svm._pass_svm_kernels import roomiest
+
+    k, room = roomiest(signed, cap)
+    if room > abs(excess):
         signed[k] -= excess
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -214,7 +214,7 @@ class NewtonModel:
     def __init__(
         self,
         matrix: Any,
-        sign: Floats,
+        sign: Signs,
         target: Floats,
         *,
         base: Floats,
@@ -240,7 +240,16 @@ class NewtonModel:
         self.z = matrix.dot(w) if z is None else z
         self.n_iter, self.blur, self.escaped = 0, 0.0, False
         self.history: list[float] = []
+        self.forget()
         self.signed = np.empty(matrix.n)
+
+    def forget(self) -> None:
+        """Hold no answers, and no list of free terms, until they are made again."""
+        self.signed = np.empty(0)
+        self.forget_free()
+
+    def forget_free(self) -> None:
+        """Hold no list of free terms, until it is made again."""
         self._free, self._weight = np.empty(0, np.int64), np.empty(0)
 
     @property

@@ -3,13 +3,13 @@
 A term answers a shortfall ``u = target - sign * (z + b)`` with ``clip(base + slope * u, 0, cap)``.
 """
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise._jit import REASSOCIATE, compiled
 
 
 @compiled(fastmath=REASSOCIATE)
 def answers(
-    sign: Floats,
+    sign: Signs,
     target: Floats,
     z: Floats,
     b: float,
@@ -33,7 +33,7 @@ def answers(
 
 @compiled(fastmath=REASSOCIATE)
 def along(
-    sign: Floats,
+    sign: Signs,
     target: Floats,
     z: Floats,
     dz: Floats,
@@ -60,7 +60,7 @@ def along(
 
 @compiled
 def free_terms(
-    sign: Floats,
+    sign: Signs,
     target: Floats,
     z: Floats,
     b: float,

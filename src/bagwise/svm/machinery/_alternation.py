@@ -78,26 +78,25 @@ class Alternation(ABC):
         mean. Their order does not matter.
         """
         sides, best = self.sides, segment_max(scores, self.sides.starts, self.sides.stops)
-        level = np.full(len(scores), np.inf)  # in negative bags
-        level[sides.unlabelled] = np.repeat(
-            best - TIE * np.maximum(1.0, np.abs(best)), sides.stops - sides.starts
-        )
-        is_best = scores >= level
-        places = np.flatnonzero(is_best)
-        if len(places) == len(sides.positive):
-            return places
-        lean = np.where(is_best, self._lean, -np.inf)
-        return sides.starts + segment_argmax(lean, sides.starts, sides.stops)
+        sizes = sides.stops - sides.starts
+        level = np.repeat(best - TIE * np.maximum(1.0, np.abs(best)), sizes)
+        is_best = scores[sides.unlabelled] >= level
+        del level  # which is long
+        if np.count_nonzero(is_best) == len(sides.positive):
+            return sides.unlabelled[is_best]
+        lean, stops = np.where(is_best, self._lean, -np.inf), np.cumsum(sizes)
+        return sides.starts + segment_argmax(lean, stops - sizes, stops)
 
     @cached_property
     def _lean(self) -> Floats:
-        """How far each instance lies in the direction from the negative to the positive mean."""
-        return mean_scores(self._project, self.sides, self.weight)
+        """How far instances of positive bags lie from the negative towards the positive mean."""
+        return mean_scores(self._project, self.sides, self.weight)[self.sides.unlabelled]
 
     def _project(self, coef: Floats) -> Floats:
         """Project the instances of positive bags, which alone are to be told apart."""
-        out, rows = np.zeros(len(coef)), self.sides.unlabelled
-        out[rows] = self.trainer.project(coef, rows)
+        found = self.trainer.project(coef, self.sides.unlabelled)
+        out = np.zeros(len(coef))
+        out[self.sides.unlabelled] = found
         return out
 
     # What `best_of_starts` asks of a problem.
@@ -131,10 +130,12 @@ class Alternation(ABC):
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""
+        self._last = None  # which is long, and of another start
         return self.key_rows(key_scores(self._project, self.sides, self.weight))
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
         """Train on the rows of a start."""
+        self._last = None
         return self._solve(surrogate, near, self.looseness)
 
     def name(self, surrogate: HingeProblem) -> Hashable:

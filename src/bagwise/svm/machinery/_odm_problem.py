@@ -125,7 +125,7 @@ class KeyBandProblem(Alternation):
         order = np.lexsort((-level, sides.unlabelled_bags))
         tied = np.diff(level[order]) == 0.0
         if (tied & (np.diff(sides.unlabelled_bags) == 0)).any():
-            order = np.lexsort((-self._lean[part], -level, sides.unlabelled_bags))
+            order = np.lexsort((-self._lean, -level, sides.unlabelled_bags))
         return part[order]
 
     def best_rows(self, scores: Floats) -> BandProblem:

@@ -19,7 +19,33 @@ _PASSES = 1000  # that one problem may take
 _LOOSEST = 1e-2  # relative gap beyond which no problem counts as solved
 _PROGRESS = 0.1  # of all that a loose problem has gained: a step that gains less is the last
 _CHANGED = 1 / 3  # share of the rows that may have other signs in a similar problem
+_FEW = 4  # numbers for each that is kept with its place
 _PER_TOL = 1e3  # relative gap for each unit of ``tol``
+
+
+class FewValues:
+    """Numbers of which most may be 0, in little memory.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        The numbers; kept as they are if many are not 0.
+    """
+
+    def __init__(self, values: Floats) -> None:
+        self._n, self._places = len(values), np.empty(0, np.int64)
+        self._values, self._is_whole = values, True
+        if _FEW * np.count_nonzero(values) <= len(values):
+            self._places, self._is_whole = np.flatnonzero(values), False
+            self._values = values[self._places]
+
+    def all(self) -> Floats:
+        """Return all numbers, to be read only."""
+        if self._is_whole:
+            return self._values
+        out = np.zeros(self._n)
+        out[self._places] = self._values
+        return out
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,12 +56,22 @@ class PassSolution(Solution):
     ----------
     decision : ndarray of shape (n_points,)
         Decision function on all instances and means of bags.
-    answers : ndarray of shape (n_rows,) or None
-        Multipliers to start from, if not the sizes of ``beta``.
+    answers : FewValues or None
+        Multipliers to start from, if not the sizes of ``beta``, which is held in little memory.
     """
 
     decision: Floats
-    answers: Floats | None
+    answers: FewValues | None
+
+    @property
+    def beta(self) -> Floats:
+        """Signed multipliers."""
+        held: FewValues = self.__dict__["held"]
+        return held.all()
+
+    @beta.setter
+    def beta(self, beta: Floats) -> None:
+        self.__dict__["held"] = FewValues(beta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +138,14 @@ class PassTrainer:
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`; no point comes twice, and no rows share a slack."""
         assert rows.group is None
-        gap, is_near = self.gap, _is_near(rows, start)
+        gap, is_near = self.gap, self.looseness > 0.0 and _is_near(rows, start)
         if start is None or is_near:
             gap = max(gap, self.looseness)
         result = solve_svm_by_passes(
             self.rows, rows.sign, rows.cost, target=rows.target, index=rows.index,
             start=_started(rows, start, self.rows.n),
             tol=gap, max_iter=min(self.max_iter, _PASSES),
-            progress=_PROGRESS if self.looseness and is_near else 0.0,
+            progress=_PROGRESS if is_near else 0.0,
         )  # fmt: skip
         return PassSolution(
             rows=rows,
@@ -121,7 +157,7 @@ class PassTrainer:
             weights=result.x,
             looseness=self.looseness if result.residual > self.gap else 0.0,
             decision=result.decision,
-            answers=None if result.answers is result.dual else result.answers,
+            answers=None if result.answers is result.dual else FewValues(result.answers),
         )
 
     @property
@@ -142,9 +178,8 @@ class PassTrainer:
 
     def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
         """See `Trainer`."""
-        used = np.flatnonzero(coef)
         asked = self.instances if rows is None else self.instances.part(rows)
-        return asked.dot(self.rows.weights(used, coef[used]))
+        return asked.dot(self.instances.weighted_sum(coef))
 
 
 def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassStart | None:
@@ -156,13 +191,14 @@ def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassS
     if not isinstance(start, PassSolution):
         return None
     assert start.weights is not None
-    before = start.rows
-    beta = start.beta if start.answers is None else before.sign * start.answers
-    if len(before.index) != len(rows.index):
+    before, index = start.rows, rows.index
+    beta = before.sign * start.answers.all() if start.answers is not None else start.beta.copy()
+    if len(beta) != len(index):
         of_point = np.zeros(n_points)
         of_point[before.index] = beta
-        beta = of_point[rows.index]
-    alpha = np.maximum(rows.sign * beta, 0.0)
+        beta = of_point[index]
+    beta *= rows.sign
+    alpha = np.maximum(beta, 0.0, out=beta)
     return PassStart(start.weights, start.intercept, start.decision, alpha)
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats, Integers, Signs
 from bagwise.base import digest
 from bagwise.solvers import Certificate
 
@@ -25,7 +25,7 @@ class HingeProblem:
         Which points: ``k`` below the number of instances is that instance, ``n_instances + i`` the
         mean of bag ``i``. An instance may occur twice, with different signs.
     sign : ndarray of shape (n,)
-        -1.0 or +1.0, both of them.
+        -1 or +1, both of them; in a byte where there are many.
     cost : ndarray of shape (n,)
         Costs, not negative.
     target : ndarray of shape (n,) or float
@@ -35,7 +35,7 @@ class HingeProblem:
     """
 
     index: Integers
-    sign: Floats
+    sign: Signs
     cost: Floats
     target: Floats | float = 1.0
     group: Integers | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
+from bagwise.bags import segment_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,27 +18,35 @@ class Sides:
         Where the bags begin, and where the last one ends.
     positive : ndarray of int
         The positive bags.
-    negatives : ndarray of int
-        Instances of negative bags.
-    unlabelled : ndarray of int
-        Instances of positive bags.
+
+    Notes
+    -----
+    Instances may be many: which they are is found out whenever it is asked for.
     """
 
     offsets: Integers
     positive: Integers
-    negatives: Integers
-    unlabelled: Integers
 
     @classmethod
     def of(cls, offsets: Integers, sign: Floats) -> "Sides":
         """Split bags of these signs."""
-        is_positive = np.repeat(sign > 0, np.diff(offsets))
-        return cls(
-            offsets=offsets,
-            positive=np.flatnonzero(sign > 0),
-            negatives=np.flatnonzero(~is_positive),
-            unlabelled=np.flatnonzero(is_positive),
-        )
+        return cls(offsets=offsets, positive=np.flatnonzero(sign > 0))
+
+    @property
+    def negatives(self) -> Integers:
+        """Instances of negative bags."""
+        negative = self.negative
+        return segment_rows(self.offsets[:-1][negative], self.offsets[1:][negative])
+
+    @property
+    def unlabelled(self) -> Integers:
+        """Instances of positive bags."""
+        return segment_rows(self.starts, self.stops)
+
+    @property
+    def n_negatives(self) -> int:
+        """Number of instances of negative bags."""
+        return int(self.offsets[-1] - (self.stops - self.starts).sum())
 
     def counts(self, weight: Floats) -> tuple[float, float, float]:
         """Return the numbers of negative and unlabelled instances and of positive bags.

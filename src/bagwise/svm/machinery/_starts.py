@@ -122,7 +122,9 @@ def best_of_starts(
         The best end. If there were several starts, ``ends`` has the objectives of all.
     """
     met: dict[Hashable, int] = {}
-    ends: list[MajorizeResult[Point]] = []
+    best: MajorizeResult[Point] | None = None  # the others are not kept: points may be large
+    ends: list[float] = []
+    least = (np.inf, np.inf)
     near: list[Point] = []  # what others begin from, while others are to come
     count = _N_FIXED if n_init == "auto" else n_init
     for number, surrogate in enumerate(_starts(problem, count, rng)):
@@ -132,15 +134,21 @@ def best_of_starts(
         if not way.meets(surrogate):
             first = [problem.begin(surrogate, near[0] if near else None)]
             near = [] if number + 1 == count else near or first.copy()
-            # It is handed over, not kept: points may be large.
-            ended = majorize_minimize(
+            ended = majorize_minimize(  # which is handed the first point, and may let it go
                 way, first.pop(), max_iter=max_iter, tol=tol, looseness=looseness
             )
-        ends.append(ended if way.joined is None else ends[way.joined])
-    if len(ends) == 1:
-        return ends[0]
-    best = min(ends, key=lambda end: (round(problem.error(end.x), 9), end.objective))
-    return replace(best, ends=np.array([end.objective for end in ends]))
+        if way.joined is not None:
+            ends.append(ends[way.joined])
+            continue
+        ends.append(ended.objective)
+        if count == 1:
+            return ended
+        rank = round(problem.error(ended.x), 9), ended.objective
+        if best is None or rank < least:
+            best, least = ended, rank
+        del ended
+    assert best is not None
+    return replace(best, ends=np.array(ends))
 
 
 def _starts(
@@ -195,8 +203,9 @@ def mean_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Float
     weight : ndarray of shape (n_bags,)
         Weights of the bags.
     """
-    every = np.ones(sides.offsets[-1], bool)
-    return project(_positive_mean(every, sides, weight)) - project(_negative_mean(sides, weight))
+    scores = project(_positive_mean(np.ones(sides.offsets[-1], bool), sides, weight))
+    scores -= project(_negative_mean(sides, weight))
+    return scores
 
 
 def key_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Floats) -> Floats:
@@ -225,10 +234,12 @@ def key_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Floats
         Inner products with :math:`k - n`, divided by the largest absolute value.
     """
     away = project(_negative_mean(sides, weight))
-    chosen = np.ones(sides.offsets[-1], bool)
+    chosen, scores = np.ones(sides.offsets[-1], bool), np.empty(0)
     for _ in range(_ROUNDS):
-        scores = project(_positive_mean(chosen, sides, weight)) - away
-        scores /= np.abs(scores).max() or 1.0
+        del scores  # which are many
+        scores = project(_positive_mean(chosen, sides, weight))
+        scores -= away
+        scores /= max(scores.max(), -scores.min()) or 1.0
         before, chosen = chosen, best_in_bags(scores, sides.offsets)
         if np.array_equal(chosen[sides.unlabelled], before[sides.unlabelled]):
             break
@@ -244,15 +255,18 @@ def best_in_bags(scores: Floats, offsets: Integers) -> Booleans:
 
 def _positive_mean(chosen: Booleans, sides: Sides, weight: Floats) -> Floats:
     """Return coefficients: the mean over positive bags of the means of the instances chosen."""
-    coef = np.zeros(len(chosen))
-    index = sides.unlabelled[chosen[sides.unlabelled]]
+    index = sides.unlabelled
+    index = index[chosen[index]]
     bag = np.searchsorted(sides.offsets, index, side="right") - 1
     share = weight / np.maximum(np.bincount(bag, minlength=len(weight)), 1)
+    coef = np.zeros(len(chosen))
     coef[index] = share[bag]
-    return coef / (coef.sum() or 1.0)
+    coef /= coef.sum() or 1.0
+    return coef
 
 
 def _negative_mean(sides: Sides, weight: Floats) -> Floats:
     coef = np.zeros(sides.offsets[-1])
     coef[sides.negatives] = weight[sides.negative_bags]
-    return coef / (coef.sum() or 1.0)
+    coef /= coef.sum() or 1.0
+    return coef
