@@ -260,13 +260,17 @@ class PassRows(RowOperator):
             )
             return
         here = self._here
-        self._source.refuse_changed()
         if any_order:
             n_pieces = min(_PIECES, int(self.n * self.width / _PIECE_VALUES) + 1)
             bounds = np.append(bounds[: -1 : max(1, len(bounds) // n_pieces)], bounds[-1])
         bounds = np.unique(bounds)  # none without rows
+
+        def read(rows: slice) -> Any:
+            self._source.refuse_changed()
+            return function(here.take(rows), rows)
+
         yield from ordered_map(
-            lambda rows: function(here.take(rows), rows),
+            read,
             map(slice, bounds[:-1][::step].tolist(), bounds[1:][::step].tolist()),
             n_threads=self._n_threads,
         )
