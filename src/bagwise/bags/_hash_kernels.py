@@ -106,7 +106,7 @@ def digest_dense(
                 total += pair_hash(bits, np.uint32(0), keys[n_pairs])
                 largest = max(largest, magnitude(bits))
             out[b] += scrambled(total - zeros)
-    return largest < INFINITE
+    return bool(largest < INFINITE)
 
 
 @compiled
@@ -141,4 +141,4 @@ def digest_sparse(
                 before, last = j, bits
                 largest = max(largest, magnitude(bits))
             out[b] += scrambled(total)
-    return largest < INFINITE
+    return bool(largest < INFINITE)
