@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from bagwise._threads import ordered_map, short_slices
 from bagwise.bags._bags import Bags
+from bagwise.bags._files import files_of, refuse_changed
 from bagwise.bags._source import BagSource, in_parts
 
 
@@ -47,12 +48,14 @@ def _digests_of(bags: Bags) -> NDArray[np.uint64]:
     from bagwise.bags._hash_kernels import digest_dense, digest_sparse
 
     matrix, starts, stops = bags.segments
+    files = files_of(matrix)
     out = np.empty(len(starts), np.uint64)
     is_sparse = sp.issparse(matrix)
     width = matrix.nnz / max(1, matrix.shape[0]) if is_sparse else matrix.shape[1]
     seconds = 3e-10 * width * bags.n_instances / len(bags) if len(bags) else 0.0
 
     def digest(piece: slice) -> bool:
+        refuse_changed(files)  # one that got shorter would end the process
         where = starts[piece], stops[piece], out[piece]
         with np.errstate(over="ignore", under="ignore"):
             if is_sparse:

@@ -174,11 +174,21 @@ class KernelMeans:
     def _map(self, function: Callable[[Chunk, Iterator[_Piece]], Any]) -> Iterator[Any]:
         if self.keeps:
             return ordered_map(
-                lambda prepared: function(prepared[0], iter(prepared[1])),
+                lambda prepared: self._again(function, *prepared),
                 self._chunks,
                 n_threads=self._n_threads,
             )
         return self._source.map(lambda chunk: function(chunk, self._pieces(chunk)))
+
+    def _again(
+        self,
+        function: Callable[[Chunk, Iterator[_Piece]], Any],
+        chunk: Chunk,
+        pieces: list[_Piece],
+    ) -> Any:
+        """Apply a function to a chunk that is kept: of a file, it is still in the file."""
+        self._source.refuse_changed()
+        return function(chunk, iter(pieces))
 
     def _prepared(self, chunk: Chunk) -> tuple[Chunk, list[_Piece]]:
         self._measure(chunk)

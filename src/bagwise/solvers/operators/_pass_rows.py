@@ -229,6 +229,7 @@ class PassRows(RowOperator):
         """Return a copy of some rows, in memory."""
         inside = rows < self.n_instances
         own = rows[inside] if self._index is None else self._index[rows[inside]]
+        self._source.refuse_changed()
         found = self._bags.take_instances(own)
         found = found if self._transform is None else self._transform(found)
         order = None
