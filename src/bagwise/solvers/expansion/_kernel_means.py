@@ -79,7 +79,8 @@ class KernelMeans:
         self.keeps = keep and (n_bytes is None or held <= n_bytes)
         is_here = keep and not (bags.is_memory_mapped or bags.is_lazy)  # chunks take no memory
         limit = None if self.keeps or is_here else n_bytes
-        self._source = BagSource(bags, n_threads=n_threads, max_memory=limit, scratch=width)
+        scratch = 0 if keep else width  # a kernel that is not kept for want of room comes in pieces
+        self._source = BagSource(bags, n_threads=n_threads, max_memory=limit, scratch=scratch)
         self._sizes = bags.sizes[:, None].astype(np.float64)
         self.n_rows = min(max(_BLOCK_BYTES // width, _LEAST_ROWS), _MOST_ROWS)
         self._n_threads = 1 if self._source.n_chunks == 1 else n_threads
