@@ -120,8 +120,7 @@ def fits(bags, y, costs, unit, methods, with_memory):
     for name, model in models.items():
         if methods and name.split()[0] not in methods:
             continue
-        repeats = 1 if " " in name else 3  # the first of short fits may wait for fresh memory
-        seconds, _ = timed(lambda model=model: model.fit(bags, y), repeats)
+        seconds, _ = timed(lambda model=model: model.fit(bags, y))
         size = ""
         if with_memory:
             size = f"{memory(lambda model=model: model.fit(bags, y)):8.0f} MB "
