@@ -107,7 +107,7 @@ def minimize_by_cuts(
     CutResult
         ``objective`` is the true value at ``x``, which lies in ``S``, ``lower_bound`` the minimum
         over the planes, ``residual`` their difference divided by the objective. ``n_iter`` counts
-        cuts. ``STALLED``: the bound does not rise any more, nor does the objective fall, so rounding
+        cuts. ``STALLED``: the bound does not rise any more, nor does the objective fall: rounding
         forbids to close the gap.
     """
     started = perf_counter()
