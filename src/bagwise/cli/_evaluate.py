@@ -7,7 +7,7 @@ from functools import cached_property
 from math import ceil, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._output import CommandError, Output
+from bagwise.cli._output import CommandError, Output, bad_input
 from bagwise.cli._words import did_you_mean
 
 if TYPE_CHECKING:
@@ -98,6 +98,9 @@ class Evaluation:
     groups : str or None
         Regular expression that finds the group of a bag in its name. Bags of a group stay in one
         fold.
+    positive : label or None
+        The label that the score is about, if it is about one of two. None: the positive one of
+        the model.
     """
 
     output: Output
@@ -106,6 +109,7 @@ class Evaluation:
     seed: int
     scoring: str | None = None
     groups: str | None = None
+    positive: Any = None
 
     def choose(self, estimator: Any, grid: Grid, folds: int) -> tuple[dict[str, Any], Scores]:
         """Return the parameters of the grid with the best mean over the folds, and their scores."""
@@ -169,7 +173,7 @@ class Evaluation:
         import numpy as np
 
         (first, first_scorer), *others = self._metrics.items()
-        n_classes = len(np.unique(self.y))
+        n_classes = self._n_labels
 
         def score(model: Any, bags: "Bags", y: "NDArray[Any]") -> dict[str, float]:
             lacks_some = len(np.unique(y)) < n_classes
@@ -196,21 +200,29 @@ class Evaluation:
     @cached_property
     def _metrics(self) -> dict[str, Callable[..., float]]:
         """The scorers by name; the first is the one that counts."""
-        import numpy as np
-        from sklearn.metrics import get_scorer
-
         from bagwise.metrics import average_precision_scorer
 
         if self._is_multilabel:
-            first = {} if self.scoring is None else {self.scoring: get_scorer(self.scoring)}
+            first = {} if self.scoring is None else {self.scoring: self._named(self.scoring)}
             return first | {_RANKING: average_precision_scorer}
         usual = dict(_USUAL)
-        if len(np.unique(self.y)) > 2:
+        if self._n_labels > 2:
             del usual["AUC"]
         known = {name: ours for ours, name in usual.items()}
         wanted = self.scoring or "accuracy"
         names = {known.get(wanted, wanted): wanted} | usual
-        return {name: get_scorer(scoring) for name, scoring in names.items()}
+        return {name: self._named(scoring) for name, scoring in names.items()}
+
+    def _named(self, scoring: str) -> Callable[..., float]:
+        """Return the scorer that scikit-learn has by a name, about the positive label."""
+        from sklearn.metrics import get_scorer
+
+        from bagwise.metrics import OF_POSITIVE_CLASS, make_positive_scorer
+
+        if scoring in OF_POSITIVE_CLASS and not self._is_multilabel and self._n_labels == 2:
+            return make_positive_scorer(scoring, pos_label=self.positive)
+        scorer: Callable[..., float] = get_scorer(scoring)
+        return scorer
 
     def _splitter(self, folds: int) -> Any:
         from sklearn.model_selection import KFold, StratifiedKFold
@@ -241,6 +253,12 @@ class Evaluation:
     @property
     def _is_multilabel(self) -> bool:
         return self.y.ndim == 2
+
+    @cached_property
+    def _n_labels(self) -> int:
+        import numpy as np
+
+        return len(np.unique(self.y))
 
     def _protocol(self, folds: int, inner: int | None = None) -> str:
         how = "shuffled" if self._is_multilabel else "stratified, shuffled"
@@ -290,6 +308,14 @@ def check_scoring(name: str) -> None:
     if name not in known:
         msg = f"scikit-learn has no score {name!r}. {did_you_mean(name, known)}"
         raise CommandError(msg, code="usage", where="--scoring")
+
+
+def check_measurable(name: str, model: Any) -> None:
+    """Refuse a score that asks a model for what it does not have."""
+    from bagwise.metrics import check_scored
+
+    with bad_input(code="usage", where="--scoring"):
+        check_scored(name, model)
 
 
 def check_pattern(pattern: str) -> None:

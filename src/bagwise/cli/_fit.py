@@ -38,6 +38,7 @@ from bagwise.cli._evaluate import (
     SEARCH_FOLDS,
     Evaluation,
     Scores,
+    check_measurable,
     check_pattern,
     check_scoring,
     grid_size,
@@ -52,7 +53,7 @@ from bagwise.cli._models import (
     scaling_text,
 )
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
-from bagwise.cli._positive import positive_label, told_positive
+from bagwise.cli._positive import tell_positive, told_positive
 from bagwise.cli._words import count, parse_grid, parse_settings, printable
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def run_fit(
         cls = find_model(model)
         _check_settings(cls, given, choices, seed)
         _check_evaluation(scoring, groups, is_wanted=bool(folds or choices))
+        if scoring is not None:
+            check_measurable(scoring, cls())
     learns_from_labels = kind_of(cls) != "clusterer"
     if not learns_from_labels and (folds or choices):
         msg = f"{cls.__name__} learns without labels: there is no accuracy for --cv or --grid."
@@ -124,7 +127,7 @@ def run_fit(
     y = data.need_labels(f"{cls.__name__} learns from labels") if learns_from_labels else None
     model_alone = make_model(cls, given, seed, "--param")
     names = [*given, *choices]
-    model_alone.set_params(**positive_label(output, model_alone, y, positive, names))
+    scored = tell_positive(output, model_alone, y, positive, names, scoring)
     if scale:
         output.note(scaling_text(data.bags))
     started = time.perf_counter()
@@ -135,7 +138,7 @@ def run_fit(
     chosen: dict[str, Any] = {}
     with bad_input(code="data", where=request.data), output.warnings():
         if y is not None:
-            evaluation = Evaluation(output, data.bags, y, seed, scoring, groups)
+            evaluation = Evaluation(output, data.bags, y, seed, scoring, groups, scored)
             candidates = {f"{prefix}{name}": values for name, values in choices.items()}
             if folds:
                 validation = evaluation.validate(estimator, candidates, folds)
@@ -172,8 +175,8 @@ def run_fit(
         "seconds": round(time.perf_counter() - started, 3),
     }
     lines = [f"{_name_text(cls.__name__, {**given, **chosen})} on {data.summary()}"]
-    if pos_label is not None:
-        lines.append(f"Positive label: {printable(data.label_text(pos_label))}")
+    if (shown := scored if pos_label is None else pos_label) is not None:
+        lines.append(f"Positive label: {printable(data.label_text(shown))}")
     if search is not None:
         lines.append(
             f"Chosen: {_settings_text(chosen)}, with {search.mean_text} {search.metric} the "
