@@ -356,7 +356,7 @@ def is_of_numbers(name):
 def test_positive_scorer_follows_the_classifier_in_a_search():
     rng = np.random.default_rng(0)
     code = np.arange(24) % 2
-    bags = [rng.normal(size=(3, 2)) + [[1.5 * c, 0]] for c in code]
+    bags = [rng.normal(size=(3, 2)) + np.array([1.5 * c, 0]) for c in code]
     y = np.where(code == 1, "active", "inactive")
     scorer, grid = make_positive_scorer("f1"), {"sil__C": [0.1, 10.0]}
     scale = InstanceTransformer(StandardScaler())
@@ -375,7 +375,7 @@ def test_positive_scorer_refuses():
         make_positive_scorer("accuracy")
     bags, code = decided_bags()
     three = Decided((0, 1, 2)).fit(bags, code)
-    with pytest.raises(ValueError, match="'f1' is for two classes. Got 3 classes"):
+    with pytest.raises(ValueError, match=r"'f1' is for two classes\. Got 3 classes"):
         make_positive_scorer("f1")(three, bags, code)
     with pytest.raises(ValueError, match="must be one of the classes"):
         make_positive_scorer("f1", pos_label="a")(Decided().fit(bags, code), bags, code)
