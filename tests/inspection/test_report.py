@@ -295,3 +295,10 @@ def test_file_is_replaced_when_complete(tmp_path, bags, y, monkeypatch):
         write_report(path, FirstFeature(), bags, y, title="never")
     assert [file.name for file in tmp_path.iterdir()] == ["r.html"]
     assert path.stat().st_size == size
+
+
+def test_places_are_one_for_each_instance():
+    data = load_digit_bags(20)
+    model = SIL().fit(data.bags, data.y)
+    with pytest.raises(ValueError, match=r"places must have one number for each of the .* Got sha"):
+        report(model, data.bags, data.y, places=[0, 1])

@@ -189,7 +189,8 @@ def _rows(data: LoadedData, names: _Names, labels: list[str]) -> list[tuple[Any,
         for place, row in enumerate(range(offsets[i], offsets[i + 1])):
             label = None if columns[row] < 0 else labels[columns[row]]
             score = None if scores[row] != scores[row] else scores[row]
-            rows.append((bag, place, data.instance_name(i, place), label, score))
+            name = data.instance_name(i, place)
+            rows.append((bag, data.place(i, place), name, label, score))
     return rows
 
 

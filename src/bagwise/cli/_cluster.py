@@ -128,7 +128,7 @@ def _keys(estimator: Any, last: Any, data: LoadedData) -> list[int] | None:
         return None
     bags = data.bags if estimator is last else estimator[:-1].transform(data.bags)
     places: list[int] = last.key_instances(bags).tolist()
-    return places
+    return [data.place(bag, place) for bag, place in enumerate(places)]
 
 
 def _agreement(data: LoadedData, found: Any) -> tuple[float | None, float | None]:
