@@ -298,7 +298,8 @@ def test_file_is_replaced_when_complete(tmp_path, bags, y, monkeypatch):
 
 
 def test_places_are_one_for_each_instance():
-    data = load_digit_bags(20)
-    model = SIL().fit(data.bags, data.y)
-    with pytest.raises(ValueError, match=r"places must have one number for each of the .* Got sha"):
-        report(model, data.bags, data.y, places=[0, 1])
+    bags = Bags(np.arange(6.0)[:, None], [0, 2, 6])
+    with pytest.raises(
+        ValueError, match=r"one number for each of the 6 instances\. Got shape \(2,"
+    ):
+        report(FirstFeature(), bags, [0, 1], places=[0, 1])

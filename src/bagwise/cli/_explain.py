@@ -11,9 +11,10 @@ The object that ``--json`` prints::
                "key": INSTANCE, "next": [INSTANCE, ...]}],
      "report": {"path": str, "bytes": int} or null}
 
-with INSTANCE ``{"instance": place in the bag of the file, from 0, "name": str or null, "score": float}``. With
-two classes, scores are for the second one; with more, and with clusters, for the one predicted.
-With label lists there is an entry for each label predicted, or for the best one if none is.
+with INSTANCE ``{"instance": place in the bag of the file, from 0, "name": str or null, "score":
+float}``. With two classes, scores are for the second one; with more, and with clusters, for the one
+predicted. With label lists there is an entry for each label predicted, or for the best one if none
+is.
 """
 
 import shlex

@@ -124,8 +124,11 @@ def report(
     truth = None if is_key is None else check_is_key(is_key, bags)
     numbers = None if places is None else np.asarray(places)
     if numbers is not None and numbers.shape != (bags.n_instances,):
-        msg = f"places must have one number for each of the {bags.n_instances} instances. "
-        raise ValueError(f"{msg}Got shape {numbers.shape}.")
+        msg = (
+            f"places must have one number for each of the {bags.n_instances} instances. "
+            f"Got shape {numbers.shape}."
+        )
+        raise ValueError(msg)
     certificates = [(card.name, card.certificate) for card in cards]
     if verdicts.is_judged:
         own = next((card for card in cards if card.name == name), None)
