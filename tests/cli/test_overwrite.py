@@ -78,6 +78,7 @@ def test_nothing_is_written_into_a_store_that_is_read(workshop, bagwise, refused
     before = sorted(path.name for path in (workshop / "tr.bags").iterdir())
     line = refused("fit tr.bags -m SIL -o tr.bags/x.model")
     assert "tr.bags/x.model is inside tr.bags, which this command reads" in line
+    assert "TARGET tr.bags/x.bags is inside tr.bags" in refused("pack tr.bags tr.bags/x.bags")
     assert sorted(path.name for path in (workshop / "tr.bags").iterdir()) == before
 
 

@@ -140,24 +140,21 @@ def check_target(
         if path.exists() and path.samefile(source):
             msg = f"{option} {path} is read by this command. {way_out}"
             raise CommandError(msg, code="output", where=str(path))
-        if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
-            msg = (
-                f"{option} {path} is inside {source}, which this command reads. Choose another "
-                "folder, or write it there with --overwrite."
-            )
-            raise CommandError(msg, code="output", where=str(path))
+        _check_outside(path, source, option)
     if path.exists() and not kind.fits(path):
         msg = f"{option} {path} exists and is not {kind.name}. {way_out}"
         raise CommandError(msg, code="output", where=str(path))
 
 
-def check_store_target(path: Path, *, overwrite: bool) -> None:
+def check_store_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool) -> None:
     """Find out before the work that a store cannot be made, or would replace another.
 
     Parameters
     ----------
     path : Path
         The folder to be.
+    inputs : iterable of Path
+        Files and folders that the command reads.
     overwrite : bool
         Whether a store that is there may be replaced.
     """
@@ -169,6 +166,19 @@ def check_store_target(path: Path, *, overwrite: bool) -> None:
         raise CommandError(msg, code="output", where=str(path))
     if not path.is_dir():
         _check_writable(path, "TARGET")
+    if not overwrite:
+        for source in inputs:
+            _check_outside(path, source, "TARGET")
+
+
+def _check_outside(path: Path, source: Path, option: str) -> None:
+    """Refuse to write into a folder that is read."""
+    if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+        msg = (
+            f"{option} {path} is inside {source}, which this command reads. Choose another "
+            "folder, or write it there with --overwrite."
+        )
+        raise CommandError(msg, code="output", where=str(path))
 
 
 def _check_writable(path: Path, option: str) -> None:

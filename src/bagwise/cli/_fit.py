@@ -10,7 +10,9 @@ The object that ``--json`` prints::
                "path": str, "bytes": int, or null both if it was not to be saved},
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
-                          "values": [float per fold], "protocol": str,
+                          "values": [float per fold, or null where it lacks a label that the
+                                     metric needs: mean and error are of the others],
+                          "protocol": str,
                           "others": [{"metric", "mean", "standard_error", "values"}],
                           "baseline": {"label": most frequent one, "accuracy": its share}, or
                                       null with label lists} or null,
@@ -52,7 +54,7 @@ from bagwise.cli._models import (
     prepared,
     scaling_text,
 )
-from bagwise.cli._output import CommandError, Output, bad_input, json_value
+from bagwise.cli._output import CommandError, Output, bad_input, json_value, number
 from bagwise.cli._positive import tell_positive, told_positive
 from bagwise.cli._words import count, parse_grid, parse_settings, printable
 
@@ -258,9 +260,10 @@ def _check_evaluation(scoring: str | None, groups: str | None, *, is_wanted: boo
 def _as_json(
     scores: Scores, *, folds_too: bool = True, with_protocol: bool = True
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"metric": scores.metric, "mean": scores.mean}
+    found: dict[str, Any] = {"metric": scores.metric, "mean": number(scores.mean)}
     if folds_too:
-        found |= {"standard_error": scores.standard_error, "values": list(scores.values)}
+        values = [number(value) for value in scores.values]
+        found |= {"standard_error": number(scores.standard_error), "values": values}
     if with_protocol:
         found["protocol"] = scores.protocol
     return found
