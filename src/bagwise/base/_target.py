@@ -141,11 +141,10 @@ def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Ta
 def _refuse_missing(name: str, y: Any, bags: Bags | None) -> None:
     """Refuse labels of which some are missing: None, NaN, the NA of pandas, a null."""
     dtype = getattr(y, "dtype", None)  # series may have types that are not numpy's
-    is_plain = isinstance(dtype, np.dtype)
-    if sparse.issparse(y) or (is_plain and dtype.kind not in "fO"):
+    if sparse.issparse(y) or (isinstance(dtype, np.dtype) and dtype.kind not in "fO"):
         return
     try:
-        labels = np.asarray(y, dtype=None if is_plain else object)
+        labels = np.asarray(y, dtype=None if isinstance(dtype, np.dtype) else object)
     except (TypeError, ValueError):  # no array at all, which is said later
         return
     if labels.ndim not in (1, 2):

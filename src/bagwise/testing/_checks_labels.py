@@ -148,7 +148,7 @@ def check_continuous_labels_refused(estimator: Any) -> None:
     gone, words = np.arange(len(y)) == 4, np.array(["inert", "musk"])[y].astype(object)
     for what, target in (
         ("a label that is NaN", np.where(gone, np.nan, y)),
-        ("words of which one is None", np.where(gone, None, words)),
+        ("words of which one is None", np.where(gone, np.array(None), words)),
         ("a list of words and NaN", np.where(gone, np.nan, words).tolist()),
     ):
         name = type(estimator).__name__
