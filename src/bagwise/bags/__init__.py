@@ -4,7 +4,7 @@ from bagwise.bags._bags import Bags
 from bagwise.bags._build import is_missing
 from bagwise.bags._digests import bag_digests
 from bagwise.bags._distinct import distinct_instances
-from bagwise.bags._matrix import first_nonfinite
+from bagwise.bags._matrix import first_nonfinite, rows_with_nan
 from bagwise.bags._segments import (
     scan_max,
     segment_argmax,
@@ -36,6 +36,7 @@ __all__ = [
     "instance_bytes",
     "is_missing",
     "parse_bytes",
+    "rows_with_nan",
     "scan_max",
     "segment_argmax",
     "segment_argmin",
