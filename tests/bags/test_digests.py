@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from bagwise import Bags
 from bagwise.bags import bag_digests
+from bagwise.exceptions import InvalidBagsError
 
 OFFSETS = np.array([0, 1, 4, 9, 12])
 
@@ -79,3 +80,35 @@ def test_many_instances_have_as_many_numbers(values):
     X = np.random.default_rng(0).choice(values, size=(50_000, n_features))
     n_distinct = len(np.unique(X, axis=0))
     assert len(np.unique(bag_digests(Bags(X, np.arange(len(X) + 1))))) == n_distinct
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", range(5))  # pairs of features, and the one that is left
+def test_what_is_no_number_is_named(layout, dtype, value, column):
+    """Bags in memory are looked at when they are made; what they are made of may change since."""
+    X = layout(np.ones((12, 5), dtype))
+    bags = Bags(X, OFFSETS)
+    assert np.isfinite(X.sum())
+    values = X if isinstance(X, np.ndarray) else X.data.reshape(12, 5)
+    values[7, column] = value
+    what = "NaN" if np.isnan(value) else "infinity"
+    place = f"bag 2 holds {what} at instance 3, feature {column}"
+    with pytest.raises(InvalidBagsError, match=place):
+        bag_digests(bags)
+    with pytest.raises(InvalidBagsError, match=place.replace("bag 2", "bag 1")):
+        bag_digests(bags[[3, 2]])
+    bag_digests(bags[[3, 1]])
+
+
+def test_missing_values_that_are_allowed_and_numbers_too_large_for_single_precision():
+    X = _matrix()
+    X[7, 3] = 1e300
+    bag_digests(Bags(X, OFFSETS))
+    X[8, 2] = np.nan
+    allowed = Bags(X, OFFSETS, allow_nan=True)
+    bag_digests(allowed)
+    X[9, 2] = np.inf
+    with pytest.raises(InvalidBagsError, match="bag 3 holds infinity at instance 0, feature 2"):
+        bag_digests(allowed)

@@ -137,6 +137,36 @@ def test_grown_file_is_refused(stored):
         pickle.loads(text)
 
 
+def test_file_that_changed_since_it_was_mapped_is_not_sent(stored):
+    """A pickle that is made later knows the file as it was mapped, not as it is now."""
+    path = values_file(stored)
+    later = path.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+    for bags in (stored, stored[::2], stored.map_instances(np.negative, lazy=True)):
+        with pytest.raises(BagFileError, match="has changed since"):
+            pickle.loads(pickle.dumps(bags))
+
+
+@pytest.mark.parametrize("max_memory", [None, "1GB"])
+@pytest.mark.parametrize("n_read", [0, 1, -1])
+def test_file_that_changes_during_a_pass(stored, monkeypatch, max_memory, n_read):
+    """It is found before the next chunk is read, and after the last."""
+    monkeypatch.setattr("bagwise.bags._matrix._CHUNK_BYTES", 256)
+    source, path = BagSource(stored, n_threads=1, max_memory=max_memory), values_file(stored)
+    n_read = n_read % source.n_chunks
+    later, numbers = path.stat().st_mtime_ns + 10**9, []
+
+    def change(chunk):
+        numbers.append(chunk.span.start)
+        if len(numbers) == n_read + 1:
+            os.utime(path, ns=(later, later))
+
+    with pytest.raises(BagFileError, match="has changed since"):
+        source.concatenate(change)
+    assert source.n_chunks > 2
+    assert len(numbers) == n_read + 1
+
+
 def test_deleted_file_is_refused_and_the_map_still_serves(stored):
     text, expected = pickle.dumps(stored), stored.compact()
     values_file(stored).unlink()

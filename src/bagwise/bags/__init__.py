@@ -4,6 +4,7 @@ from bagwise.bags._bags import Bags
 from bagwise.bags._build import is_missing
 from bagwise.bags._digests import bag_digests
 from bagwise.bags._distinct import distinct_instances
+from bagwise.bags._files import unchanged_files
 from bagwise.bags._matrix import first_nonfinite, rows_with_nan
 from bagwise.bags._segments import (
     scan_max,
@@ -53,4 +54,5 @@ __all__ = [
     "sparse_moments",
     "sparse_range",
     "sparse_sums",
+    "unchanged_files",
 ]

@@ -1,27 +1,34 @@
 """Arrays that live in files: found, described, reopened, read without mapping."""
 
 import mmap
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags._matrix import LazyRows, Matrix, csr_from_parts, read_only
+from bagwise.bags._matrix import LazyRows, Matrix, csr_from_parts, parts_of, read_only
 from bagwise.exceptions import BagFileError
 
-#: Device and inode behind each map when it was first seen: another file may take over the name.
-_identities: WeakKeyDictionary[mmap.mmap, tuple[int, int]] = WeakKeyDictionary()
+if TYPE_CHECKING:
+    from bagwise.bags._bags import Bags
+
+#: The file behind each map as it was when the map was first seen. It may be written to since, and
+#: another file may take over its name.
+_first_seen: WeakKeyDictionary[mmap.mmap, os.stat_result] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class FileSlice:
     """A contiguous array inside a file; small, so it is what a pickle carries.
 
-    The size and time of the file are kept, so that a file which has changed since is refused
-    instead of read.
+    The size and time of the file when it was mapped are kept, so that a file which has changed
+    since is refused instead of read.
     """
 
     path: str
@@ -54,10 +61,10 @@ class FileSlice:
             stat = path.stat()
         except OSError:  # unlinked since it was mapped: only the content is left
             return None
-        identity = stat.st_dev, stat.st_ino
-        if _identities.setdefault(mapped_memory, identity) != identity:
+        seen = _first_seen.setdefault(mapped_memory, stat)
+        if (seen.st_dev, seen.st_ino) != (stat.st_dev, stat.st_ino):
             return None  # replaced since it was mapped
-        return cls(str(path), offset, array.shape, array.dtype.str, stat.st_size, stat.st_mtime_ns)
+        return cls(str(path), offset, array.shape, array.dtype.str, seen.st_size, seen.st_mtime_ns)
 
     def open(self) -> NDArray[Any]:
         """Map the array again, read-only."""
@@ -87,7 +94,7 @@ class FileSlice:
     def check_unchanged(self) -> None:
         """Raise if the file is gone or another than the one described."""
         try:
-            stat = Path(self.path).stat()
+            stat = os.stat(self.path)  # noqa: PTH116  # asked for each chunk
         except OSError as error:
             msg = f"The bags were memory-mapped from {self.path}, which cannot be opened: {error}."
             raise BagFileError(msg) from error
@@ -97,6 +104,42 @@ class FileSlice:
                 "Open it anew."
             )
             raise BagFileError(msg)
+
+
+def files_of(matrix: Matrix) -> list[FileSlice]:
+    """Return the files that hold an instance matrix, or what lazy rows are made of; often none."""
+    return [found for found in map(FileSlice.of, parts_of(matrix)) if found is not None]
+
+
+def refuse_changed(files: Sequence[FileSlice]) -> None:
+    """Raise if one of the files is gone or has changed since it was mapped."""
+    for file in files:
+        file.check_unchanged()
+
+
+@contextmanager
+def unchanged_files(bags: "Bags") -> Iterator[None]:
+    """Refuse bags whose files have changed since they were mapped, or change inside of the block.
+
+    Whatever is made of the bags in the block is then of one state of the files. An error in the
+    block gives way to this one, as it may have come of the change.
+
+    Parameters
+    ----------
+    bags : Bags
+        In memory, memory-mapped or lazy, or a selection. A file that was replaced or deleted before
+        does not matter: the map still has what was opened.
+    """
+    files = files_of(bags._held._base)
+    refuse_changed(files)
+    try:
+        yield
+    except BagFileError:
+        raise
+    except Exception:
+        refuse_changed(files)
+        raise
+    refuse_changed(files)
 
 
 def _address(array: NDArray[Any]) -> int:

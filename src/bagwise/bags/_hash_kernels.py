@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from bagwise._jit import compiled
 
+#: Bits of infinity in single precision; those of NaN are larger, but for the sign.
+INFINITE = np.uint32(0x7F800000)
+
 
 @compiled
 def scrambled(bits: Any) -> Any:
@@ -74,12 +77,22 @@ def pair_hashes(n_features: int) -> Any:
 
 
 @compiled
+def magnitude(bits: Any) -> Any:
+    """Return the bits of a value in single precision without its sign: they rise with its size."""
+    return bits & np.uint32(0x7FFFFFFF)
+
+
+@compiled
 def digest_dense(
     X: NDArray[Any], starts: NDArray[Any], stops: NDArray[Any], out: NDArray[np.uint64]
-) -> None:
-    """Hash bags of rows in any order; values in single precision."""
+) -> bool:
+    """Hash bags of rows in any order; values in single precision.
+
+    Returns whether all of them are finite in that precision.
+    """
     n_pairs, last = X.shape[1] // 2, X.shape[1] - 1
     keys, zeros = pair_hashes(X.shape[1])
+    largest = np.uint32(0)
     for b in range(len(starts)):
         out[b] = 0
         for i in range(starts[b], stops[b]):
@@ -87,9 +100,13 @@ def digest_dense(
             for j in range(n_pairs):
                 low, high = single_bits(X[i, 2 * j]), single_bits(X[i, 2 * j + 1])
                 total += pair_hash(low, high, keys[j])
+                largest = max(largest, max(magnitude(low), magnitude(high)))
             if n_pairs < len(keys):
-                total += pair_hash(single_bits(X[i, last]), np.uint32(0), keys[n_pairs])
+                bits = single_bits(X[i, last])
+                total += pair_hash(bits, np.uint32(0), keys[n_pairs])
+                largest = max(largest, magnitude(bits))
             out[b] += scrambled(total - zeros)
+    return bool(largest < INFINITE)
 
 
 @compiled
@@ -100,14 +117,16 @@ def digest_sparse(
     starts: NDArray[Any],
     stops: NDArray[Any],
     out: NDArray[np.uint64],
-) -> None:
+) -> bool:
     """Hash bags of rows of a CSR matrix like those of the same dense matrix.
+
+    Returns whether all values are finite in single precision.
 
     The hash of a pair of features is added when the first of them comes, and put right if the other
     one follows. There is no branch on columns, which nothing could predict. Places are unsigned, as
     a look at whether one counts from the end would take as long as the hash.
     """
-    nothing = np.uint32(0)
+    nothing = largest = np.uint32(0)
     for b in range(len(starts)):
         out[b] = 0
         for i in range(starts[b], stops[b]):
@@ -120,4 +139,6 @@ def digest_sparse(
                 total += pair_hash((bits & ~is_second) | first, bits & is_second, key)
                 total -= pair_hash(first, nothing, key)
                 before, last = j, bits
+                largest = max(largest, magnitude(bits))
             out[b] += scrambled(total)
+    return bool(largest < INFINITE)

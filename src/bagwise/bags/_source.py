@@ -13,7 +13,7 @@ from bagwise._threads import ordered_map, thread_count
 from bagwise.bags import _matrix
 from bagwise.bags._bags import Bags
 from bagwise.bags._build import check_finite
-from bagwise.bags._files import FileSlice
+from bagwise.bags._files import files_of, refuse_changed
 from bagwise.exceptions import InvalidBagsError, MemoryLimitError
 
 
@@ -135,9 +135,9 @@ class BagSource:
         self._max_memory = parse_bytes(max_memory)
         self._scratch, self._held = scratch, held
         self._base = bags._held._base
-        parts = _matrix.parts_of(self._base)
-        self._files = [found for found in map(FileSlice.of, parts) if found is not None]
-        self._file = self._files[0] if self._files and len(parts) == 1 else None
+        self._files = files_of(self._base)
+        is_one = len(_matrix.parts_of(self._base)) == 1
+        self._file = self._files[0] if self._files and is_one else None
 
     @property
     def n_chunks(self) -> int:
@@ -180,12 +180,18 @@ class BagSource:
         """
         self.refuse_changed()
         n_threads = thread_count(self._n_threads)
-        return ordered_map(
+        results = ordered_map(
             lambda number: function(self._chunk(number), *broadcast),
             range(self.n_chunks) if chunks is None else chunks,
             n_threads=n_threads,
             window=self._window(n_threads),
         )
+        return self._of_one_state(results)
+
+    def _of_one_state(self, results: Generator[Any, None, None]) -> Generator[Any, None, None]:
+        """Yield results; the last chunks may have changed after the look before they were read."""
+        yield from results
+        self.refuse_changed()
 
     def reduce(
         self,
@@ -226,21 +232,29 @@ class BagSource:
         return _matrix.stack_rows(pieces)
 
     def refuse_changed(self) -> None:
-        """Raise if a file behind memory-mapped bags has changed; `map` asks before each pass."""
-        for file in self._files:
-            file.check_unchanged()
+        """Raise if a file behind memory-mapped bags has changed since it was mapped.
 
-    def refuse_nonfinite(self) -> None:
-        """Raise if an instance holds NaN or infinity, naming bag, instance and feature."""
+        `map` asks before each chunk: a file that got shorter would end the process.
+        """
+        refuse_changed(self._files)
+
+    def refuse_nonfinite(self, *, allow_nan: bool = False) -> None:
+        """Raise if an instance holds infinity, or NaN unless allowed.
+
+        The message names bag, instance and feature.
+        """
 
         def check(chunk: Chunk) -> None:
-            bags = chunk.bags
-            check_finite(bags.instances, bags.offsets, bags.bag_names, first=chunk.span.start)
+            bags, first = chunk.bags, chunk.span.start
+            check_finite(
+                bags.instances, bags.offsets, bags.bag_names, first=first, allow_nan=allow_nan
+            )
 
         for _ in self.map(check):
             pass
 
     def _chunk(self, number: int) -> Chunk:
+        self.refuse_changed()
         first, last = int(self.grid[number]), int(self.grid[number + 1])
         rows = slice(int(self._offsets[first]), int(self._offsets[last]))
         bags = self.bags[first:last]
@@ -260,7 +274,6 @@ class BagSource:
     def _read(self, bags: Bags) -> _matrix.Matrix:
         """Read rows of the file into memory of their own."""
         assert self._file is not None
-        self._file.check_unchanged()
         span = bags._contiguous_span()
         if span is not None:
             rows = self._file.read_rows(span.start, span.stop)

@@ -223,8 +223,8 @@ _PARAMETERS = {
     "max_memory: kernel": (
         "int, str or None",
         """Bytes, or text like ``"512MB"``, for the kernel between all instances and the vectors. If
-        it takes more, it is not kept but computed when it is needed; the model is the same. None
-        always keeps it.""",
+        it takes more, it is not kept but computed when it is needed, and the chunks of a store that
+        are read at a time are bounded, too; the model is the same. None always keeps it.""",
     ),
     "max_memory: passes": (
         "int, str or None",

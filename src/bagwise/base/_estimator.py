@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats, Integers
 from bagwise._progress import shown
-from bagwise.bags import Bags, in_parts, segment_argmax
+from bagwise.bags import Bags, in_parts, segment_argmax, unchanged_files
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._fitting import all_or_nothing, forget_fit, remember_bags
 from bagwise.base._tags import BagTags
@@ -50,16 +50,17 @@ class BagEstimator(BaseEstimator):
             self._validate_params()
             forget_fit(self)
             bags = validate_bags(self, X, reset=True)
-            task, known = self._encode(bags, y, sample_weight)
-            with shown(type(self).__name__, getattr(self, "verbose", 0)):
-                learned = {**known, **self._learn(*task)}
-            remember_bags(self, bags)
-            ended = learned.setdefault("result_", Certificate.nothing())
-            for name, value in learned.items():
-                setattr(self, name, value)
-            # Inside the block: where warnings are errors, these are failed fits like any other.
-            warn_unless_converged(self, ended, self._convergence_advice)
-            self._review(*task)
+            with unchanged_files(bags):
+                task, known = self._encode(bags, y, sample_weight)
+                remember_bags(self, bags)  # first: it reads all, and says where a value is none
+                with shown(type(self).__name__, getattr(self, "verbose", 0)):
+                    learned = {**known, **self._learn(*task)}
+                ended = learned.setdefault("result_", Certificate.nothing())
+                for name, value in learned.items():
+                    setattr(self, name, value)
+                # Inside the block: where warnings are errors, these are failed fits like others.
+                warn_unless_converged(self, ended, self._convergence_advice)
+                self._review(*task)
             self.result_ = replace(ended, solve_time=perf_counter() - started)
         return self
 
@@ -87,12 +88,14 @@ class BagEstimator(BaseEstimator):
 
     def _bag_scores(self, bags: Bags) -> Floats:
         """Return `_bag_outputs`; lazy bags are read in chunks."""
-        scores: Floats = in_parts(bags, self._bag_outputs)
+        with unchanged_files(bags):
+            scores: Floats = in_parts(bags, self._bag_outputs)
         return scores
 
     def _instance_scores(self, bags: Bags) -> Floats:
         """Return `_instance_outputs`; lazy bags are read in chunks."""
-        scores: Floats = in_parts(bags, self._instance_outputs)
+        with unchanged_files(bags):
+            scores: Floats = in_parts(bags, self._instance_outputs)
         return scores
 
     @abstractmethod

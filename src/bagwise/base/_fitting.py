@@ -34,7 +34,13 @@ def _is_fitted(name: str) -> bool:
 
 
 def remember_bags(estimator: Any, bags: Bags) -> None:
-    """Let an estimator know the bags again that it is fitted to: 8 bytes for each."""
+    """Let an estimator know the bags again that it is fitted to: 8 bytes for each.
+
+    Raises
+    ------
+    InvalidBagsError
+        A value is NaN or infinity; see `bag_digests`.
+    """
     estimator._bag_digests = np.unique(bag_digests(bags))
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from bagwise.bags import Bags
+from bagwise.bags import Bags, unchanged_files
 
 
 def validate_bags(
@@ -41,8 +41,9 @@ def validate_bags(
         )
         return Bags(matrix, np.arange(matrix.shape[0] + 1), allow_nan=allow_nan)
     bags = as_bags(X, allow_nan=allow_nan)
-    if not allow_nan:
-        bags.check_finite()
+    with unchanged_files(bags):
+        if not allow_nan:
+            bags.check_finite()
     _check_features(estimator, bags, reset=reset)
     if len(bags) == 0:
         msg = f"Found Bags with 0 sample(s) while a minimum of 1 is required by {_name(estimator)}."

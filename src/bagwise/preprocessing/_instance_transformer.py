@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._compat import HasMethods, Interval
-from bagwise.bags import Bags, instance_bytes, parse_bytes
+from bagwise.bags import Bags, instance_bytes, parse_bytes, unchanged_files
 from bagwise.base import (
     Same,
     all_or_nothing,
@@ -142,13 +142,14 @@ class InstanceTransformer(
                 instances = bags.instances if holds_bags(X) else X
                 return transformer.fit(instances, labels, **fit_params)
 
-            share = shared_by(bags)
-            name = None if share is None else _name(self.transformer, y, fit_params)
-            if share is None or name is None:
-                self.transformer_ = fit()
-            else:
-                self.transformer_ = share.of_selection(name, fit)
-            remember_bags(self, bags)
+            with unchanged_files(bags):
+                remember_bags(self, bags)  # first: it reads all, and says where a value is none
+                share = shared_by(bags)
+                name = None if share is None else _name(self.transformer, y, fit_params)
+                if share is None or name is None:
+                    self.transformer_ = fit()
+                else:
+                    self.transformer_ = share.of_selection(name, fit)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -168,13 +169,14 @@ class InstanceTransformer(
         bags = validate_bags(self, X, reset=False, allow_nan=self._takes_nan())
         if not holds_bags(X):
             return self.transformer_.transform(X)
-        share = shared_by(bags)
-        if share is not None:
-            with suppress(Exception):  # it may refuse bags that are not among those in hand
-                name = Same(self.transformer_)
-                if share.of_whole(("row by row", name), self._goes_row_by_row):
-                    return share.of_each(name, self._transformed)
-        return self._transformed(bags)
+        with unchanged_files(bags):
+            share = shared_by(bags)
+            if share is not None:
+                with suppress(Exception):  # it may refuse bags that are not among those in hand
+                    name = Same(self.transformer_)
+                    if share.of_whole(("row by row", name), self._goes_row_by_row):
+                        return share.of_each(name, self._transformed)
+            return self._transformed(bags)
 
     def _takes_nan(self) -> bool:
         """Whether the transformer takes missing values, as scikit-learn's scalers and imputers."""

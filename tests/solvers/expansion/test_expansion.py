@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import bagwise.solvers.expansion._kernel_means as blocks
 from bagwise import Bags
 from bagwise.bags import StoreWriter, _matrix
+from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import InstanceKernel
 from bagwise.solvers import (
     KernelMeans,
@@ -240,15 +241,26 @@ def test_same_bits_with_and_without_the_kernel_kept(small_pieces, tmp_path, kern
             Z, sign, cost, n_threads=n_threads, max_iter=8,
         )
         for some, limit, n_threads in (
-            (bags, None, 1), (bags, 1, 1), (bags, None, 3), (stored, 1, 2), (stored, None, 1),
+            (bags, None, 1), (bags, 1, 1), (bags, None, 3), (stored, 2000, 2), (stored, None, 1),
         )
     ]  # fmt: skip
+    assert not KernelMeans(stored, kernel, len(Z), max_memory=2000).keeps
     assert results[0].x.dtype == dtype
     assert results[0].n_iter > 3
     for other in results[1:]:
         np.testing.assert_array_equal(other.x, results[0].x)
         np.testing.assert_array_equal(other.coef, results[0].coef)
         np.testing.assert_array_equal(other.history, results[0].history)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_limit_that_no_chunk_of_a_file_fits_is_refused(small_pieces, tmp_path, keep):
+    bags, Z, _, _ = _problem(n=40)
+    bags.write(tmp_path / "some.bags")
+    kernel, stored = InstanceKernel("rbf", gamma=0.2), Bags.open(tmp_path / "some.bags")
+    for some in (stored, stored[::2], stored.map_instances(np.negative, lazy=True)):
+        with pytest.raises(MemoryLimitError, match="max_memory=100 bytes is too little"):
+            KernelMeans(some, kernel, len(Z), max_memory=100, keep=keep)
 
 
 def test_a_selection_of_bags_is_those_bags():

@@ -52,10 +52,11 @@ class KernelMeans:
         Bytes, or text like ``"512MB"``. If the kernel between all instances and all vectors, with
         copies of the instances where these are no view (CSR, or bags picked from many), takes no
         more, it is kept from `means` to `gradient`, which then costs one product; else it is
-        computed again, piece by piece. None always keeps it.
+        computed again, piece by piece, and of bags in a file the limit bounds what chunks in flight
+        take, as in `BagSource`. None always keeps it.
     keep : bool
         Whether it may be kept; what only asks for `means`, once, does not need it. Then
-        ``max_memory`` bounds what chunks in flight take, as in `BagSource`.
+        ``max_memory`` always bounds the chunks in flight.
     n_threads : int or None
         Number of threads.
     """
@@ -74,10 +75,11 @@ class KernelMeans:
         self.n_bags, self.n_features, self.n_vectors = len(bags), bags.n_features, n_vectors
         width = n_vectors * bags.dtype.itemsize
         n_bytes = parse_bytes(max_memory)
-        limit = None if keep else n_bytes
-        self._source = BagSource(bags, n_threads=n_threads, max_memory=limit, scratch=width)
-        held = bags.n_instances * width + self._source.copied_bytes
+        held = bags.n_instances * width + BagSource(bags).copied_bytes
         self.keeps = keep and (n_bytes is None or held <= n_bytes)
+        is_here = keep and not (bags.is_memory_mapped or bags.is_lazy)  # chunks take no memory
+        limit = None if self.keeps or is_here else n_bytes
+        self._source = BagSource(bags, n_threads=n_threads, max_memory=limit, scratch=width)
         self._sizes = bags.sizes[:, None].astype(np.float64)
         self.n_rows = min(max(_BLOCK_BYTES // width, _LEAST_ROWS), _MOST_ROWS)
         self._n_threads = 1 if self._source.n_chunks == 1 else n_threads
@@ -172,11 +174,21 @@ class KernelMeans:
     def _map(self, function: Callable[[Chunk, Iterator[_Piece]], Any]) -> Iterator[Any]:
         if self.keeps:
             return ordered_map(
-                lambda prepared: function(prepared[0], iter(prepared[1])),
+                lambda prepared: self._again(function, *prepared),
                 self._chunks,
                 n_threads=self._n_threads,
             )
         return self._source.map(lambda chunk: function(chunk, self._pieces(chunk)))
+
+    def _again(
+        self,
+        function: Callable[[Chunk, Iterator[_Piece]], Any],
+        chunk: Chunk,
+        pieces: list[_Piece],
+    ) -> Any:
+        """Apply a function to a chunk that is kept: of a file, it is still in the file."""
+        self._source.refuse_changed()
+        return function(chunk, iter(pieces))
 
     def _prepared(self, chunk: Chunk) -> tuple[Chunk, list[_Piece]]:
         self._measure(chunk)

@@ -229,6 +229,7 @@ class PassRows(RowOperator):
         """Return a copy of some rows, in memory."""
         inside = rows < self.n_instances
         own = rows[inside] if self._index is None else self._index[rows[inside]]
+        self._source.refuse_changed()
         found = self._bags.take_instances(own)
         found = found if self._transform is None else self._transform(found)
         order = None
@@ -260,13 +261,17 @@ class PassRows(RowOperator):
             )
             return
         here = self._here
-        self._source.refuse_changed()
         if any_order:
             n_pieces = min(_PIECES, int(self.n * self.width / _PIECE_VALUES) + 1)
             bounds = np.append(bounds[: -1 : max(1, len(bounds) // n_pieces)], bounds[-1])
         bounds = np.unique(bounds)  # none without rows
+
+        def read(rows: slice) -> Any:
+            self._source.refuse_changed()
+            return function(here.take(rows), rows)
+
         yield from ordered_map(
-            lambda rows: function(here.take(rows), rows),
+            read,
             map(slice, bounds[:-1][::step].tolist(), bounds[1:][::step].tolist()),
             n_threads=self._n_threads,
         )
