@@ -20,6 +20,7 @@ from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
+from bagwise.solvers.svm._linear_svm_interior import InteriorSearch
 from bagwise.solvers.svm._linear_svm_products import ProductSearch
 from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite
 from bagwise.solvers.svm._svm_dual import solve_svm_dual
@@ -33,6 +34,10 @@ _DEAR = 20.0  # products with all rows, there and back, in the time of a Gram ma
 _SHARE = 0.6  # of that time, which may be spent to do without it
 _NEAR = 0.5  # violation from which on a point is no better start than none
 _SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
+_SLOW_BESIDE = 25  # Newton steps after which steps in the interior are tried, if not
+_FAR = 1e-2  # violation after coordinate descent from which on Newton steps are not tried before
+_INTERIOR_GAP = 1e-10  # relative, at which steps in the interior end
+_LARGEST_SYSTEM = 3000  # features up to which they are tried
 _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
 _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equations
@@ -193,15 +198,29 @@ class _Search:
 
     def run(self, alpha0: Floats | None) -> LinearPoint:
         """Return the solution."""
-        self.last_iter = min(self.max_iter, _SLOW) if self._has_gram() else self.max_iter
+        self._limit_newton()
         point = self._search(alpha0)
-        if self.is_optimal(point) or self.n_iter >= self.max_iter or not self._has_gram():
-            return point
         # Newton's steps come to hundreds of kinks where a large cost would separate nearly all of
-        # not many more rows than features. Steps on pairs of rows do not mind.
-        self.last_iter = self.max_iter
-        point = min(point, self._pair_steps(point), key=lambda point: point.residual)
-        return point if self.is_optimal(point) else self._finish(point)
+        # not many more rows than features. Steps on pairs of rows do not mind, nor do steps in the
+        # interior of the box.
+        for other, suits in (
+            (self._pair_steps, self._has_gram()), (self._interior, self._has_interior()),
+        ):  # fmt: skip
+            if self.is_optimal(point) or self.n_iter >= self.max_iter or not suits:
+                continue
+            self.last_iter = self.max_iter
+            point = min(point, other(point), key=lambda point: point.residual)
+            point = point if self.is_optimal(point) else self._finish(point)
+        return point
+
+    def _limit_newton(self) -> None:
+        """Allow so many Newton steps from now on that other steps do not come too late."""
+        most = self.max_iter
+        if self._has_gram():
+            most = self.n_iter + _SLOW
+        elif self._has_interior():
+            most = self.n_iter + _SLOW_BESIDE
+        self.last_iter = min(self.max_iter, most)
 
     def _search(self, alpha0: Floats | None) -> LinearPoint:
         problem, matrix = self.problem, self.problem.matrix
@@ -234,8 +253,9 @@ class _Search:
             return self._sharpen(start.w, start.b, start.z, start.alpha, weight, _REACH / weight)
         if point.residual <= self.tol:
             return point
-        if self._has_gram():
-            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
+        self._limit_newton()
+        if self._has_interior() and point.residual > _FAR:
+            return point
         return self._finish(point)
 
     def _finish(self, point: LinearPoint) -> LinearPoint:
@@ -284,6 +304,12 @@ class _Search:
         fits = problem.matrix.n <= _LARGEST_GRAM
         return fits and problem.rho == 0.0 and len(set(problem.sign)) == 2
 
+    def _has_interior(self) -> bool:
+        """Tell whether the problem is one for steps in the interior: many rows, few features."""
+        problem = self.problem
+        fits = problem.matrix.d <= min(_LARGEST_SYSTEM, problem.matrix.n)
+        return fits and not problem.squared and not self._has_gram()
+
     def _is_wide(self) -> bool:
         """Tell whether steps on the Gram matrix are the best to begin with.
 
@@ -313,6 +339,13 @@ class _Search:
         )  # fmt: skip
         self.n_iter += 1
         return problem.point(problem.feasible(result.x))
+
+    def _interior(self, start: LinearPoint) -> LinearPoint:
+        search = InteriorSearch(self.problem, _INTERIOR_GAP)
+        point = search.run(self.max_iter - self.n_iter)
+        self.n_iter += search.n_iter
+        self.history.append(point.primal)
+        return self._polish(point)
 
     def _rough(self) -> tuple[Floats, float, float]:
         """Return a cheap start ``(w, b)`` and the weight of the first proximal step from there."""
