@@ -36,7 +36,7 @@ _NEAR = 0.5  # violation from which on a point is no better start than none
 _SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
 _SLOW_BESIDE = 25  # Newton steps after which steps in the interior are tried, if not
 _FAR = 1e-2  # violation after coordinate descent from which on Newton steps are not tried before
-_INTERIOR_GAP = 1e-10  # relative, at which steps in the interior end
+_INTERIOR_GAPS = (1e-9, 1e-11, 1e-13)  # relative, at which steps in the interior may end
 _LARGEST_SYSTEM = 3000  # features up to which they are tried
 _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
@@ -254,9 +254,7 @@ class _Search:
         if point.residual <= self.tol:
             return point
         self._limit_newton()
-        if self._has_interior() and point.residual > _FAR:
-            return point
-        return self._finish(point)
+        return point if self._is_far(point) else self._finish(point)
 
     def _finish(self, point: LinearPoint) -> LinearPoint:
         """Go on from a point that is not far from the solution."""
@@ -310,6 +308,10 @@ class _Search:
         fits = problem.matrix.d <= min(_LARGEST_SYSTEM, problem.matrix.n)
         return fits and not problem.squared and not self._has_gram()
 
+    def _is_far(self, point: LinearPoint) -> bool:
+        """Tell whether coordinate descent has left a point for steps in the interior."""
+        return self._has_interior() and point.residual > _FAR
+
     def _is_wide(self) -> bool:
         """Tell whether steps on the Gram matrix are the best to begin with.
 
@@ -341,11 +343,15 @@ class _Search:
         return problem.point(problem.feasible(result.x))
 
     def _interior(self, start: LinearPoint) -> LinearPoint:
-        search = InteriorSearch(self.problem, _INTERIOR_GAP)
-        point = search.run(self.max_iter - self.n_iter)
-        self.n_iter += search.n_iter
-        self.history.append(point.primal)
-        return self._polish(point)
+        search, best, first = InteriorSearch(self.problem), start, self.n_iter
+        for gap in _INTERIOR_GAPS:
+            point = self._polish(search.run(gap, self.max_iter - first))
+            self.n_iter = first + search.n_iter
+            self.history.append(point.primal)
+            best = min(best, point, key=lambda point: point.residual)
+            if self.is_optimal(best) or search.is_stuck or self.n_iter >= self.max_iter:
+                break
+        return best
 
     def _rough(self) -> tuple[Floats, float, float]:
         """Return a cheap start ``(w, b)`` and the weight of the first proximal step from there."""
@@ -544,4 +550,5 @@ class _Search:
                 mark, marked = descent.violation, count
             if self.n_iter >= self.max_iter:
                 break
-        return self._polish(problem.point(problem.feasible(descent.alpha)))
+        point = problem.point(problem.feasible(descent.alpha))
+        return point if self._is_far(point) else self._polish(point)

@@ -26,22 +26,18 @@ class InteriorSearch:
     ----------
     problem : LinearProblem
         With the hinge.
-    tol : float
-        Products of multipliers and distances, added up and divided by the objective, at which the
-        search ends.
     """
 
-    def __init__(self, problem: LinearProblem, tol: float) -> None:
+    def __init__(self, problem: LinearProblem) -> None:
         used = np.flatnonzero(problem.cost > 0.0)
-        self.problem, self.tol, self.used, self.n_iter = problem, tol, used, 0
+        self.problem, self.used, self.n_iter, self.is_stuck = problem, used, 0, False
         self.rows = problem.matrix if len(used) == problem.matrix.n else problem.matrix.take(used)
         self.sign, self.cost, self.target = (
             term[used] for term in (problem.sign, problem.cost, problem.target)
         )
         self.rho = problem.rho
         self.w, self.b, self.z = np.zeros(problem.matrix.d), 0.0, np.zeros(len(used))
-        length = max(float(self.rows.square_norms().mean()), 1e-200)
-        self.alpha = np.minimum(0.5 * self.cost, 1.0 / length)
+        self.alpha = 0.5 * self.cost
         self.low, self.high = np.ones(len(used)), np.ones(len(used))
 
     @property
@@ -55,12 +51,11 @@ class InteriorSearch:
         value = 0.5 * float(self.w @ self.w) + float(self.cost @ self.high)
         return self.products / max(value, 1e-300)
 
-    def run(self, max_iter: int) -> LinearPoint:
-        """Return the point at which it ends."""
-        while self.n_iter < max_iter and self.gap > self.tol:
+    def run(self, tol: float, max_iter: int) -> LinearPoint:
+        """Go on until the gap is ``tol``, or for so many steps in all; return the point there."""
+        while self.n_iter < max_iter and self.gap > tol and not self.is_stuck:
             checkpoint()
-            if not self._step():
-                break
+            self.is_stuck = not self._step()
             self.n_iter += 1
         return self.problem.point(self.problem.feasible(self._snapped()))
 
