@@ -174,6 +174,12 @@ class FeatureRows(RowOperator):
             out += dense.T @ dense
         return out
 
+    @property
+    def curvature_work(self) -> float:
+        """What `curvature` takes, about, in products of two numbers of dense matrices."""
+        share = min(1.0, self.width / (_FILLED * max(1, self.d))) if self.is_sparse else 1.0
+        return self.n * float(self.d) ** 2 * share**2
+
     def _add_pairs(self, weight: Floats, out: Floats) -> None:
         """Add the same, of rows that are mostly empty: products of their entries, two by two."""
         from bagwise.solvers.operators import _feature_kernels as kernels

@@ -22,7 +22,7 @@ from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
 from bagwise.solvers.svm._linear_svm_interior import InteriorSearch
 from bagwise.solvers.svm._linear_svm_products import ProductSearch
-from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite
+from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite, system_work
 from bagwise.solvers.svm._svm_dual import solve_svm_dual
 
 _SEED = 2008  # of samples of rows
@@ -34,7 +34,7 @@ _DEAR = 20.0  # products with all rows, there and back, in the time of a Gram ma
 _SHARE = 0.6  # of that time, which may be spent to do without it
 _NEAR = 0.5  # violation from which on a point is no better start than none
 _SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
-_SLOW_BESIDE = 25  # Newton steps after which steps in the interior are tried, if not
+_SLOW_SYSTEMS = 15  # of all rows, in whose time Newton steps should end if there is another way
 _FAR = 1e-2  # violation after coordinate descent from which on Newton steps are not tried before
 _INTERIOR_GAPS = (1e-9, 1e-11, 1e-13)  # relative, at which steps in the interior may end
 _LARGEST_SYSTEM = 3000  # features up to which they are tried
@@ -184,6 +184,7 @@ class _Search:
     def __init__(self, problem: LinearProblem, tol: float, max_iter: int) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.n_iter, self.last_iter = 0, max_iter
+        self.work, self.most_work = 0.0, np.inf  # of Newton steps
         self.status = Status.MAX_ITER
         self.history: list[float] = []
         self.square_norms = problem.matrix.square_norms()
@@ -208,19 +209,18 @@ class _Search:
         ):  # fmt: skip
             if self.is_optimal(point) or self.n_iter >= self.max_iter or not suits:
                 continue
-            self.last_iter = self.max_iter
+            self.last_iter, self.most_work = self.max_iter, np.inf
             point = min(point, other(point), key=lambda point: point.residual)
             point = point if self.is_optimal(point) else self._finish(point)
         return point
 
     def _limit_newton(self) -> None:
         """Allow so many Newton steps from now on that other steps do not come too late."""
-        most = self.max_iter
+        self.last_iter, self.most_work = self.max_iter, np.inf
         if self._has_gram():
-            most = self.n_iter + _SLOW
+            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
         elif self._has_interior():
-            most = self.n_iter + _SLOW_BESIDE
-        self.last_iter = min(self.max_iter, most)
+            self.most_work = self.work + _SLOW_SYSTEMS * system_work(self.problem.matrix)
 
     def _search(self, alpha0: Floats | None) -> LinearPoint:
         problem, matrix = self.problem, self.problem.matrix
@@ -295,6 +295,11 @@ class _Search:
         short = np.abs(problem.target - problem.sign * (start.z + start.b))[used]
         count = min(2 * (problem.matrix.d + 1), len(short)) - 1
         return float(np.clip(1.0 / max(np.partition(short, count)[count], 1e-4), 1.0, 1e4))
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether Newton steps have taken as much as they may."""
+        return self.n_iter >= self.last_iter or self.work >= self.most_work
 
     def _has_gram(self) -> bool:
         """Tell whether the Gram matrix is small, and the problem one that it can serve."""
@@ -420,7 +425,7 @@ class _Search:
             w, b, z, alpha = self._proximal_step(w, b, z, alpha, weight * scale, reach)
             self.history.append(problem.primal(w, b, z))
             violation = self._violation(alpha, z, b)
-            at_end = self.n_iter >= self.last_iter or weight > 1e6 / tol
+            at_end = self._is_late or weight > 1e6 / tol
             if violation <= tol or at_end or (weight == largest and violation <= 1e4 * tol):
                 point = self._polish(problem.point(problem.feasible(alpha)))
                 if best is None or point.residual < best.residual:
@@ -508,13 +513,15 @@ class _Search:
                 pull=problem.matrix.combine(fixed), intercept_pull=float(fixed.sum()),
             )  # fmt: skip
             limit = np.inf if len(rows) == np.count_nonzero(cost) else 4.0 * reach
-            model.run(*tol, self.last_iter - self.n_iter, limit=limit)
+            left, work_left = self.last_iter - self.n_iter, self.most_work - self.work
+            model.run(*tol, left, limit=limit, most_work=work_left)
             self.n_iter += model.n_iter
+            self.work += model.work
             moved = problem.matrix.dot(model.w)
             new = np.clip(center + slope * (target - sign * (moved + model.b)), 0.0, cost)
             wrong = sign * new != fixed
             wrong[rows] = False
-            if not (wrong.any() or model.escaped) or self.n_iter >= self.last_iter:
+            if not (wrong.any() or model.escaped) or self._is_late:
                 return model.w, model.b, moved, new
             # Rows taken for settled were not: go as far as is good for all rows, then include them.
             whole = NewtonModel(

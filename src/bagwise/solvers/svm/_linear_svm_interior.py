@@ -13,6 +13,7 @@ from bagwise._threads import checkpoint
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
 
 _BACK = 0.995  # share of the way to the nearest bound that a step may go
+_STRAIGHT = 1e-4  # curvature of all rows together that may be left out, in units of the weights
 _RIDGES = (0.0, 1e-13, 1e-11, 1e-9, 1e-7)  # relative to the entries of the diagonal
 
 
@@ -37,7 +38,7 @@ class InteriorSearch:
         )
         self.rho = problem.rho
         self.w, self.b, self.z = np.zeros(problem.matrix.d), 0.0, np.zeros(len(used))
-        self.alpha = 0.5 * self.cost
+        self.square_norms, self.alpha = self.rows.square_norms(), 0.5 * self.cost
         self.low, self.high = np.ones(len(used)), np.ones(len(used))
 
     @property
@@ -96,6 +97,14 @@ class InteriorSearch:
         self.w, self.b, self.z = self.w + share * dw, self.b + share * db, self.z + share * dz
         return True
 
+    def curvature(self, bend: Floats) -> Floats:
+        """Return the curvature of the rows that bend; late in the search these are few."""
+        bent = bend * self.square_norms > _STRAIGHT / len(bend)
+        bent |= bend > _STRAIGHT / len(bend) * bend.max()
+        if bent.all():
+            return self.rows.curvature(bend)
+        return self.rows.take(np.flatnonzero(bent)).curvature(bend[bent])
+
     def _longest(self, step: "Step", share: float) -> float:
         """Return how far a step may go, of the way to the nearest bound and not beyond its end."""
         most = 1.0
@@ -114,7 +123,7 @@ class _System:
 
     def __init__(self, at: InteriorSearch, bend: Floats) -> None:
         self.at, self.bend, d = at, bend, at.rows.d
-        system = at.rows.curvature(bend)
+        system = at.curvature(bend)
         system.flat[: d * (d + 1) : d + 2] += 1.0
         if at.rho is None:
             system = system[:d, :d].copy()
