@@ -34,7 +34,7 @@ _DEAR = 20.0  # products with all rows, there and back, in the time of a Gram ma
 _SHARE = 0.6  # of that time, which may be spent to do without it
 _NEAR = 0.5  # violation from which on a point is no better start than none
 _SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
-_SLOW_SYSTEMS = 15  # of all rows, in whose time Newton steps should end if there is another way
+_SLOW_SYSTEMS = 10  # of all rows, in whose time Newton steps should end if there is another way
 _FAR = 1e-2  # violation after coordinate descent from which on Newton steps are not tried before
 _INTERIOR_GAPS = (1e-9, 1e-11, 1e-13)  # relative, at which steps in the interior may end
 _LARGEST_SYSTEM = 3000  # features up to which they are tried
@@ -44,6 +44,7 @@ _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equ
 _REACH = 4.0  # bands by which the rows of a warm start may move before others are looked at
 _LEAST_TOL = 1e-14  # a violation that is as good as none
 _PATIENCE = 100  # most sweeps in which the violation should halve
+_HASTE = 50  # the same, where other steps are at hand
 _SWEEPS = 500  # most sweeps of coordinate descent before Newton steps take over
 
 
@@ -204,14 +205,16 @@ class _Search:
         # Newton's steps come to hundreds of kinks where a large cost would separate nearly all of
         # not many more rows than features. Steps on pairs of rows do not mind, nor do steps in the
         # interior of the box.
-        for other, suits in (
-            (self._pair_steps, self._has_gram()), (self._interior, self._has_interior()),
-        ):  # fmt: skip
-            if self.is_optimal(point) or self.n_iter >= self.max_iter or not suits:
-                continue
-            self.last_iter, self.most_work = self.max_iter, np.inf
+        others = [self._pair_steps] if self._has_gram() else []
+        if self._has_interior():
+            others = [self._interior] if self._has_many() else [self._sweeps, self._interior]
+        for other in others:
+            if self.is_optimal(point) or self.n_iter >= self.max_iter:
+                return point
             point = min(point, other(point), key=lambda point: point.residual)
-            point = point if self.is_optimal(point) else self._finish(point)
+        if others and not self.is_optimal(point):
+            self.last_iter, self.most_work = self.max_iter, np.inf
+            point = self._finish(point)
         return point
 
     def _limit_newton(self) -> None:
@@ -239,11 +242,15 @@ class _Search:
                 return made
             is_near = made is not None and made.residual < _NEAR
             point = self._pair_steps(made if is_near else start)
-        elif min(matrix.d, matrix.n) >= _MANY_FEATURES:
+        elif self._has_many():
             origin = problem.origin() if start is None else point
             if start is not None and problem.rho == 0.0:  # what clipping did to it is no gain
                 origin = replace(point, b=start.b)
             point = self._descend(origin)
+        elif start is None and alpha0 is not None and self._has_interior():
+            # The start was of another problem: where all that it fits badly are a few rows with
+            # large costs, as when others stand for bags, these are soon found.
+            point = self._sweeps(problem.origin())
         elif start is None:
             return self._from_primal(*self._rough())
         elif problem.squared:
@@ -313,6 +320,10 @@ class _Search:
         fits = problem.matrix.d <= min(_LARGEST_SYSTEM, problem.matrix.n)
         return fits and not problem.squared and not self._has_gram()
 
+    def _has_many(self) -> bool:
+        """Tell whether features are so many that coordinate descent comes first."""
+        return min(self.problem.matrix.d, self.problem.matrix.n) >= _MANY_FEATURES
+
     def _is_far(self, point: LinearPoint) -> bool:
         """Tell whether coordinate descent has left a point for steps in the interior."""
         return self._has_interior() and point.residual > _FAR
@@ -347,6 +358,10 @@ class _Search:
         self.n_iter += 1
         return problem.point(problem.feasible(result.x))
 
+    def _sweeps(self, start: LinearPoint) -> LinearPoint:
+        """Sweep a few times: it is all there is to do where few rows matter."""
+        return self._descend(self.problem.origin(), patience=_HASTE)
+
     def _interior(self, start: LinearPoint) -> LinearPoint:
         search, best, first = InteriorSearch(self.problem), start, self.n_iter
         for gap in _INTERIOR_GAPS:
@@ -367,6 +382,7 @@ class _Search:
             return np.zeros(d), 0.0, 1.0
         sample = problem.sample(np.random.default_rng(_SEED), size)
         search = _Search(sample, 0.02, self.max_iter)
+        search._limit_newton()
         w, b, weight = search._rough()
         point = search._from_primal(w, b, weight)
         return point.w, point.b, 16.0
@@ -532,7 +548,7 @@ class _Search:
             w, b, z = w + step * (model.w - w), b + step * (model.b - b), z + step * (moved - z)
             reach *= 2.0
 
-    def _descend(self, start: LinearPoint) -> LinearPoint:
+    def _descend(self, start: LinearPoint, patience: float = _PATIENCE) -> LinearPoint:
         """Take coordinate steps; rows that look settled are left out for a while."""
         problem, matrix = self.problem, self.problem.matrix
         descent = CoordinateDescent(
@@ -541,7 +557,7 @@ class _Search:
         )  # fmt: skip
         every = active = np.flatnonzero(problem.cost > 0)
         # Against a Newton step, a sweep over sparse rows is cheap, but each takes from max_iter.
-        mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, _PATIENCE)
+        mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, patience)
         for count in range(1, _SWEEPS + 1):
             is_whole = len(active) == len(every)
             active = descent.sweep([(matrix.take(active), active)])
