@@ -6,6 +6,7 @@ Lagrangian) are solved by Newton steps in the primal, on the rows near the margi
 features are a matter for the Gram matrix, or where that is dear for products of rows with vectors.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
@@ -205,8 +206,10 @@ class _Search:
         # Newton's steps come to hundreds of kinks where a large cost would separate nearly all of
         # not many more rows than features. Steps on pairs of rows do not mind, nor do steps in the
         # interior of the box.
-        others = [self._pair_steps] if self._has_gram() else []
-        if self._has_interior():
+        others: list[Callable[[LinearPoint], LinearPoint]] = []
+        if self._has_gram():
+            others = [self._pair_steps]
+        elif self._has_interior():
             others = [self._interior] if self._has_many() else [self._sweeps, self._interior]
         for other in others:
             if self.is_optimal(point) or self.n_iter >= self.max_iter:
@@ -226,8 +229,7 @@ class _Search:
             self.most_work = self.work + _SLOW_SYSTEMS * system_work(self.problem.matrix)
 
     def _search(self, alpha0: Floats | None) -> LinearPoint:
-        problem, matrix = self.problem, self.problem.matrix
-        start = None
+        problem, start = self.problem, None
         if alpha0 is not None:
             with np.errstate(all="ignore"):  # its square may be too large for a number
                 point = problem.point(problem.feasible(alpha0))

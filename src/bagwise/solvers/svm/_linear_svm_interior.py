@@ -61,7 +61,7 @@ class InteriorSearch:
         return self.problem.point(self.problem.feasible(self._snapped()))
 
     def _snapped(self) -> Floats:
-        """Return the multipliers, at their bounds where they are nearer to these than to staying."""
+        """Return the multipliers, at a bound where they are smaller than what it pushes with."""
         room, alpha = self.cost - self.alpha, self.alpha.copy()
         unit = max(float(alpha.max(initial=0.0)), 1e-300)
         alpha[self.low * unit > self.alpha] = 0.0
