@@ -20,6 +20,7 @@ from bagwise.bags._segments import (
     segment_softmax,
     segment_sum,
 )
+from bagwise.bags._selected_rows import SelectedRows, rows_of
 from bagwise.bags._source import BagSource, Chunk, in_parts, instance_bytes, parse_bytes
 from bagwise.bags._sparse_sums import sparse_moments, sparse_range, sparse_sums
 from bagwise.bags._store import StoreWriter
@@ -28,6 +29,7 @@ __all__ = [
     "BagSource",
     "Bags",
     "Chunk",
+    "SelectedRows",
     "StoreWriter",
     "bag_digests",
     "distinct_instances",
@@ -36,6 +38,7 @@ __all__ = [
     "instance_bytes",
     "is_missing",
     "parse_bytes",
+    "rows_of",
     "scan_max",
     "segment_argmax",
     "segment_argmin",

@@ -25,12 +25,12 @@ def chunk_grid(bags: Bags) -> Integers:
     the instances are in memory or in a file. Sums taken along it are the same to the last bit.
     """
     offsets = bags.offsets
-    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(_row_bytes(bags)))
+    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(row_bytes_of(bags)))
     begins = np.searchsorted(offsets[:-1], marks, side="left")
     return np.unique(np.append(begins[begins < len(bags)], [0, len(bags)]))
 
 
-def _row_bytes(bags: Bags) -> int:
+def row_bytes_of(bags: Bags) -> int:
     """Bytes that an instance takes; the mean over this selection, if sparse, not over its base."""
     if not bags.is_sparse:
         return _matrix.row_bytes(bags._base)
@@ -45,7 +45,7 @@ def instance_bytes(bags: Bags) -> int:
     bags : Bags
         In memory, memory-mapped or lazy. Of lazy CSR the values that its base stores are counted.
     """
-    return bags.n_instances * _row_bytes(bags)
+    return bags.n_instances * row_bytes_of(bags)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class BagSource:
     @property
     def chunk_bytes(self) -> int:
         """Bytes that the largest chunk takes, ``scratch`` included."""
-        per_row = _row_bytes(self.bags) + self._scratch
+        per_row = row_bytes_of(self.bags) + self._scratch
         if isinstance(self._base, _matrix.LazyRows):  # what rows are made of is there as well
             per_row += _matrix.row_bytes(self._base.inner)
         return int(np.diff(self._offsets[self.grid]).max()) * per_row
