@@ -33,7 +33,7 @@ MAP_CONSTRAINTS: dict[str, list[Any]] = {
 }
 #: An exact factor of the Gram matrix is made of no more instances than this.
 MOST_EXACT = 10_000
-_BLOCK = 4096  # rows that are multiplied at a time
+_MOST_ROWS, _LEAST_ROWS, _BLOCK_VALUES = 4096, 128, 2**19  # that are multiplied at a time
 _WITH_FOURIER = ("rbf", "laplacian")
 
 
@@ -186,9 +186,11 @@ def linear_scores(
     """
     n, weights = int(instances.shape[0]), np.ascontiguousarray(coef.T)
     out = np.empty((n, len(coef)))
-    for start in range(0, n, _BLOCK):
-        block = instances[start : start + _BLOCK]
-        out[start : start + _BLOCK] = (block if features is None else features(block)) @ weights
+    fitting = _BLOCK_VALUES // max(1, int(instances.shape[1]))
+    length = min(_MOST_ROWS, max(_LEAST_ROWS, fitting))
+    for start in range(0, n, length):
+        block = instances[start : start + length]
+        out[start : start + length] = (block if features is None else features(block)) @ weights
     return out
 
 

@@ -332,7 +332,9 @@ class M3IC(KernelParameters, BagClusterer):
             normal: Floats = random.normal(size=shape)
             return normal
         n_threads = self._n_threads()
-        source = BagSource(bags, n_threads=n_threads, max_memory=self.max_memory)
+        in_passes = self.kernel == "linear" or self.approx is not None  # else all are held
+        limit = self.max_memory if in_passes else None
+        source = BagSource(bags, n_threads=n_threads, max_memory=limit)
         order = order_by_values(source, random)  # the starts are the same in any order of bags
         if self.init == "kmeans":
             if mapped is not bags:
