@@ -301,7 +301,10 @@ def many_bags(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    [pytest.param(name, found, id=f"{name}-{number}") for number, (name, found) in enumerate(STREAMS)],
+    [
+        pytest.param(name, found, id=f"{name}-{number}")
+        for number, (name, found) in enumerate(STREAMS)
+    ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The bags are centred")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -268,7 +269,7 @@ class BagSource:
         """Return the rows of lazy bags; what they are made of is read in parts of about 4 MB."""
         inner = bags._base.inner
         bounds = _grid(bags.offsets, _matrix.row_bytes(inner)).tolist()
-        parts = (bags[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+        parts = (bags[a:b] for a, b in pairwise(bounds))
         made = [
             bags._base.make(self._read(part) if from_file else part._rows_of(inner))
             for part in parts

@@ -192,7 +192,12 @@ class BagKMeans(BagClusterer):
         def draw(random: np.random.RandomState) -> NDArray[Any]:
             if not isinstance(self.init, str):
                 made = self.init(bags.instances, k, random) if callable(self.init) else self.init
-                return given_init(self, "centres", (k, bags.n_features), made.toarray() if sp.issparse(made) else made)
+                return given_init(
+                    self,
+                    "centres",
+                    (k, bags.n_features),
+                    made.toarray() if sp.issparse(made) else made,
+                )
             if self.init == "random":
                 return dense_rows(bags, drawn_rows(bags.n_instances, k, random))
             return dense_rows(bags, distant_rows(source, k, random))

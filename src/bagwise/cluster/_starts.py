@@ -141,7 +141,9 @@ def distant_rows(source: BagSource, n: int, random: np.random.RandomState) -> In
 def squared_distances(source: BagSource, centres: NDArray[Any]) -> NDArray[Any]:
     """Return the squared distances of all instances from centres, (n_centres, n_instances)."""
     rows = np.arange(len(centres), dtype=np.int64)
-    out = np.empty((len(centres), source.bags.n_instances), np.result_type(source.bags.dtype, centres))
+    out = np.empty(
+        (len(centres), source.bags.n_instances), np.result_type(source.bags.dtype, centres)
+    )
 
     def fill(chunk: Chunk) -> None:
         out[:, chunk.rows] = nearest(_SQUARED, centres, rows, rows + 1, chunk.instances)

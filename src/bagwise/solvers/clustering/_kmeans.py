@@ -119,23 +119,26 @@ def solve_k_means(
             found.append((far[place], label[place], begin + place))
         return _largest(found, count)
 
+    def move_to_farthest(Z: Floats, total: Floats, mass: Floats) -> None:
+        """Take the farthest rows out of the sums of their centres, for those that have none."""
+        empty = np.flatnonzero(mass == 0.0)
+        far, label, row = source.reduce(
+            farthest, Z, len(empty), combine=lambda a, b: _largest([a, b], len(empty))
+        )
+        for p, old, one in zip(empty, label[far > 0.0], row[far > 0.0], strict=False):
+            if mass[old] <= weights[one]:  # it is all that its own centre has
+                continue
+            moved = _dense(bags.take_instances(np.array([one])))[0] - middle
+            total[p], mass[p] = weights[one] * moved, weights[one]
+            total[old] -= total[p]
+            mass[old] -= mass[p]
+
     about_all = source.reduce(squares)
     status, history, residual = Status.MAX_ITER, [], np.inf
     for _ in range(max_iter):
         total, mass = source.reduce(sums, centres - middle)
-        empty = np.flatnonzero(mass == 0.0)
-        if refill and empty.size:
-            count = len(empty)
-            far, label, row = source.reduce(
-                farthest, centres - middle, count, combine=lambda a, b: _largest([a, b], count)
-            )
-            for p, old, one in zip(empty, label[far > 0.0], row[far > 0.0], strict=False):
-                if mass[old] <= weights[one]:  # it is all that its own centre has
-                    continue
-                moved = _dense(bags.take_instances(np.array([one])))[0] - middle
-                total[p], mass[p] = weights[one] * moved, weights[one]
-                total[old] -= total[p]
-                mass[old] -= mass[p]
+        if refill and not mass.all():
+            move_to_farthest(centres - middle, total, mass)
         filled = mass > 0
         means = total / np.where(filled, mass, 1.0)[:, None]
         before, centres = centres, np.where(filled[:, None], means + middle, centres)
@@ -174,8 +177,10 @@ def _dense(rows: Any) -> Any:
     return rows.toarray() if sp.issparse(rows) else rows
 
 
-def _largest(found: list[tuple[Floats, Integers, Integers]], count: int) -> Any:
+def _largest(
+    found: list[tuple[Floats, Integers, Integers]], count: int
+) -> tuple[Floats, Integers, Integers]:
     """Return the entries of largest first part, the first of equal ones first."""
-    parts = [np.concatenate(part) for part in zip(*found, strict=True)]
-    order = np.argsort(-parts[0], kind="stable")[:count]
-    return tuple(part[order] for part in parts)
+    far, label, row = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(-far, kind="stable")[:count]
+    return far[order], label[order], row[order]
