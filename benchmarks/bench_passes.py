@@ -8,7 +8,9 @@ within 1e-3 of our lower bound. Last, with ``--largest``, the slope of log time 
 
 The rows of the guide, each by itself: ``--instances 400000 --store --methods MISVM SIL``; wide data
 ``--features 1000 --instances 100000``; text ``--features 50000 --filled 50 --instances 1000000``;
-narrow data ``--features 20 --instances 1000000``; the slope ``--methods none --largest 3000000``.
+narrow data ``--features 20 --instances 1000000``; any cost ``--even --features 2000 --filled 60
+--instances 20000 --size 100 --costs 1e-3 1 100 1e4 --methods MISVM SIL miSVM``; the slope
+``--methods none --largest 3000000``.
 """
 
 import argparse
@@ -58,6 +60,20 @@ def make(n, d, filled=0, size=1000):
             X[offsets[i] : offsets[i] + (offsets[i + 1] - offsets[i]) // 20 + 1] += direction
     wrong = rng.random(n_bags) < 0.2
     return Bags(X, offsets), np.where(wrong, 1 - y, y)
+
+
+def make_even(n, d, filled, size):
+    """Return CSR bags whose words are equally likely; one instance of a positive bag is marked."""
+    rng = np.random.default_rng(0)
+    offsets = np.linspace(0, n, max(20, n // size) + 1).astype(np.int64)
+    y = (rng.random(len(offsets) - 1) < 0.3).astype(int)
+    words = rng.integers(0, d, (n, filled))
+    values = rng.random((n, filled), dtype=np.float32)
+    marked = offsets[:-1][y > 0]
+    words[marked, :5], values[marked, :5] = np.arange(5), 1.5
+    X = sp.csr_array((values.ravel(), words.ravel(), np.arange(n + 1) * filled), shape=(n, d))
+    X.sum_duplicates()
+    return Bags(X, offsets), np.where(rng.random(len(y)) < 0.1, 1 - y, y)
 
 
 def timed(function, repeats=1):
@@ -193,6 +209,8 @@ def main():
     parser.add_argument("--instances", type=int, default=200_000)
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--filled", type=int, default=0, help="non-zeros of a row; 0: dense")
+    parser.add_argument("--even", action="store_true", help="words that are equally likely")
+    parser.add_argument("--size", type=int, default=1000, help="of a bag")
     parser.add_argument("--costs", type=float, nargs="*", default=[1.0, 100.0])
     parser.add_argument("--store", action="store_true", help="fit from a store")
     parser.add_argument("--methods", nargs="*", help="such as MISVM and LinearSVC; all by default")
@@ -200,7 +218,8 @@ def main():
     parser.add_argument("--largest", type=int, default=0, help="rows of 64 features, for the slope")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        bags, y = make(options.instances, options.features, options.filled)
+        maker = make_even if options.even else make
+        bags, y = maker(options.instances, options.features, options.filled, options.size)
         if options.store:
             bags.write(Path(folder) / "made.bags")
             bags = Bags.open(Path(folder) / "made.bags")

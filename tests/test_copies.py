@@ -229,6 +229,132 @@ def test_a_number_for_gamma_needs_no_look_at_the_rows(name, make_bags, monkeypat
     assert gathers.during(lambda: model.fit(bags, y))[0] == 1 + (name == "SIL")  # and its labels
 
 
+#: Fits that read scattered bags in passes: parameters of the linear kernel, and of low-rank maps.
+_FEW = {"C": 0.01}
+_SHORT = {**_FEW, "max_iter": 2}
+_LOCAL = {**_SHORT, "solver": "local"}
+_CLUSTERS = {"n_clusters": 2, "n_init": 1, "max_iter": 5}
+BY_PASSES = {
+    "BagKMeans": (_CLUSTERS, None),
+    "LabelMeanSVM": (_FEW, _FEW),
+    "M3IC": (_CLUSTERS, _CLUSTERS),
+    "MIKernelSVM": (_FEW, _FEW),
+    "MIMLCA": ({"n_components": 5}, {"n_components": 5}),
+    "MIODM": (_LOCAL, _LOCAL),
+    "MISVM": (_SHORT, _SHORT),
+    "MLCA": ({"n_components": 5}, {"n_components": 5}),
+    "MinimaxKernelSVM": (_FEW, None),
+    "ODM": (_FEW, _FEW),
+    "PCSVM": ({**_SHORT, "n_init": 1}, {**_SHORT, "n_init": 1}),
+    "RandomSetSVM": ({"n_vectors": 3}, None),
+    "SIL": (_FEW, _FEW),
+    "SparseMI": ({"n_vectors": 3, "max_iter": 5}, None),
+    "StatisticKernelSVM": (_FEW, None),
+    "miSVM": (_SHORT, _SHORT),
+}
+_LOW_RANK = ("nystroem", "fourier", "cholesky")
+#: Fits on scattered bags, by their parameters.
+STREAMS = [
+    *((name, {**found[0], "kernel": "linear"}) for name, found in BY_PASSES.items()),
+    *((name, {**found[0], "kernel": "rbf"}) for name, found in BY_PASSES.items() if not found[1]),
+    *(
+        (name, {**found[1], "kernel": "rbf", "approx": approx, "rank": 10})
+        for name, found in BY_PASSES.items()
+        for approx in (_LOW_RANK if found[1] else ())
+    ),
+    ("BagKMeans", {**_CLUSTERS, "init": "random"}),
+    ("M3IC", {**_CLUSTERS, "init": "kmeans"}),
+    ("SparseMI", {"n_vectors": 3, "init": "kmeans", "max_iter": 5}),
+    ("SIL", {**_FEW, "approx": "nystroem", "rank": 10, "gamma": "median"}),
+    ("SIL", {**_FEW, "approx": "cholesky", "rank": 10, "gamma": 0.01}),
+]
+_ROWS, _COLUMNS = 12_000, 250
+_AT_ONCE = 2**19 // _COLUMNS  # rows: a chunk, a block of scores, those that a rule for gamma needs
+#: Memory of these fits in sizes of the selected rows: fixed numbers of values besides the chunks.
+HELD = {
+    "solvers: the rows that matter to them, or a matrix between these": {
+        ("MIODM", "linear"): 0.8,
+        ("MISVM", "linear"): 2.3,
+        ("PCSVM", "linear"): 2.3,
+        ("SIL", "cholesky"): 1.6,
+        ("SIL", "linear"): 0.8,
+        ("miSVM", "cholesky"): 1.0,
+        ("miSVM", "linear"): 2.2,
+    },
+    "rules for gamma: distances between 1000 instances": {("SIL", "median"): 2.8},
+}
+USUALLY_HELD = 0.8
+
+
+@pytest.fixture(scope="module")
+def many_bags(tmp_path_factory):
+    """Half of the bags of a store, in random order, and their labels."""
+    rng = np.random.default_rng(0)
+    y = np.arange(_ROWS // 20) % 2
+    X = rng.normal(size=(_ROWS, _COLUMNS))
+    X[::20, :5] += 2.0 * y[:, None]
+    path = tmp_path_factory.mktemp("many") / "made.bags"
+    Bags(X, np.arange(0, _ROWS + 1, 20)).write(path)
+    fold = rng.permutation(len(y))[: len(y) // 2]
+    return Bags.open(path)[fold], y[fold]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        pytest.param(name, found, id=f"{name}-{number}")
+        for number, (name, found) in enumerate(STREAMS)
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The bags are centred")
+def test_scattered_bags_are_read_in_passes(name, parameters, many_bags, monkeypatch):
+    """No fit holds half of the selected rows, and none copies more than a chunk at a time."""
+    monkeypatch.setenv("BAGWISE_NUM_THREADS", "1")
+    monkeypatch.setattr(_matrix, "_CHUNK_BYTES", 2**20)
+    monkeypatch.setattr("bagwise.svm.machinery._kernel_machine.MANY_VALUES", 1)
+    # Blocks of a fixed size would be as large as the few rows here.
+    monkeypatch.setattr("bagwise.kernels._rows._PASS_ENTRIES", 2**16)
+    monkeypatch.setattr("bagwise.solvers.clustering._kmeans._PIECE_VALUES", 2**16)
+    monkeypatch.setattr("bagwise.solvers.operators._pass_rows._FEW_VALUES", 2**19)
+    monkeypatch.setattr("bagwise.solvers.metric._feature_passes._ROWS", 256)
+    bags, y = many_bags
+    known = ESTIMATORS[name]().get_params()
+    usual = {"cache_size": 0.1, "max_memory": "3MB", "random_state": 0}
+    parameters = {key: value for key, value in {**usual, **parameters}.items() if key in known}
+    copied = []
+    real = _matrix.take_rows
+
+    def take(matrix, rows):
+        copied.append(len(rows))
+        return real(matrix, rows)
+
+    monkeypatch.setattr(_matrix, "take_rows", take)
+
+    def fit(data):
+        tracemalloc.start()
+        try:
+            model = ESTIMATORS[name](**parameters).fit(data, y)
+            return model, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    size = bags.n_instances * bags.n_features * 8
+    kind = parameters.get("approx", parameters.get("kernel"))
+    limit = _find(HELD, (name, parameters.get("gamma", kind))) or _find(HELD, (name, kind))
+    limit = size * (limit or USUALLY_HELD)
+    model, memory = fit(bags)
+    if memory > limit:  # what is imported and compiled at first takes memory too
+        model, memory = fit(bags)
+    assert max(copied, default=0) <= _AT_ONCE
+    assert memory <= limit, memory / size
+    here, _ = fit(bags.compact())
+    for attribute, value in vars(here).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(getattr(model, attribute), value, err_msg=attribute)
+    assert model.result_.objective == here.result_.objective
+
+
 def test_tables_speak_of_estimators_and_layouts():
     known = set(ESTIMATORS)
     assert set(WIDTH) | set(PARAMETERS) <= known

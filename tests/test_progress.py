@@ -94,6 +94,35 @@ def test_a_terminal_has_one_line_that_changes():
     assert written.count("\n") == 1
 
 
+def test_the_last_line_has_no_bar_that_stands_still():
+    stream, clock = Terminal(), Clock()
+    line = ProgressLine("SIL", stream=stream, clock=clock)
+    for number, gap in [(1, 1.0), (2, 0.1)]:
+        clock.now += 1.0
+        line(Report("pass", number, objective=1.0, gap=gap, goal=0.01))
+    line.close()
+    *_, before, last = stream.getvalue().split("\r")
+    assert before.startswith("[##########..........] SIL: pass 2, ")
+    assert last == "[------ ended -------] SIL: pass 2, objective 1, gap 1.0e-01, 2.0 s\n"
+
+
+@pytest.mark.parametrize(("error", "word"), [(None, "ended"), (KeyboardInterrupt, "broken off")])
+def test_the_last_line_says_how_it_ended(capsys, error, word):
+    def work():
+        with shown("SIL", 1):
+            for number, gap in [(1, 1.0), (2, 0.1)]:
+                report("pass", number, gap=gap, goal=0.01)
+            if error is not None:
+                raise error
+
+    if error is None:
+        work()
+    else:
+        with pytest.raises(error):
+            work()
+    assert re.match(rf"\[-+ {word} -+\] SIL: pass 2, ", capsys.readouterr().err)
+
+
 def test_a_shorter_line_covers_a_longer_one():
     stream, clock = Terminal(), Clock()
     line = ProgressLine("SIL", stream=stream, clock=clock)

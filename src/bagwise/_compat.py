@@ -14,6 +14,7 @@ __all__ = [
     "StrOptions",
     "check_sample_weight",
     "check_target",
+    "methods_scored",
 ]
 
 _NON_NEGATIVE = (
@@ -31,6 +32,12 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Any:
 def check_target(y: Any, estimator: Any, *, multi_output: bool) -> Any:
     """Return the target as an array without missing values; a column becomes a vector."""
     return _check_y(y, multi_output=multi_output, estimator=estimator)
+
+
+def methods_scored(scorer: Any) -> tuple[str, ...]:
+    """Return the methods of an estimator of which a scorer calls the first that there is."""
+    methods = getattr(scorer, "_response_method", ())
+    return (methods,) if isinstance(methods, str) else tuple(methods)
 
 
 def __getattr__(name: str) -> Any:

@@ -161,20 +161,21 @@ class ProgressLine:
         if self.verbose > 1 or self.clock() - self.shown_at >= pause:
             self.show()
 
-    def show(self) -> None:
-        """Write the line."""
+    def show(self, end: str | None = None) -> None:
+        """Write the line; how the work ended takes the place of the bar."""
         self.shown_at = self.clock()
         text = f"{self.name}: {self.trail}, {self.shown_at - self.began:.1f} s"
         if isfinite(share := self.trail.share):
             done = round(_BAR * share)
-            text = f"[{'#' * done}{'.' * (_BAR - done)}] {text}"
+            bar = "#" * done + "." * (_BAR - done) if end is None else f" {end} ".center(_BAR, "-")
+            text = f"[{bar}] {text}"
         self._write(f"\r{text.ljust(self.width)}" if self.changes else f"{text}\n")
         self.width = len(text)
 
-    def close(self) -> None:
-        """Show where the work ended, and leave the line."""
+    def close(self, end: str = "ended") -> None:
+        """Show where the work ended and how, in a word, and leave the line."""
         if self.trail.reports and self.verbose == 1:
-            self.show()
+            self.show(end)
         if self.changes and self.width:
             self._write("\n")
 
@@ -194,9 +195,10 @@ def shown(name: str, verbose: int) -> Iterator[None]:
     if not verbose:
         yield
         return
-    line = ProgressLine(name, verbose)
+    line, end = ProgressLine(name, verbose), "broken off"
     try:
         with listening(line):
             yield
+        end = "ended"
     finally:
-        line.close()
+        line.close(end)

@@ -306,3 +306,22 @@ def test_a_file_that_changed_is_refused(plain, tmp_path, max_memory):
         file.write(b"more")
     with pytest.raises(BagFileError, match="changed"):
         source.reduce(lambda chunk: chunk.instances.sum())
+
+
+@pytest.mark.parametrize("max_memory", [None, "1MB"])
+def test_what_narrow_rows_are_made_of_is_read_in_parts(tmp_path, monkeypatch, max_memory):
+    """Rows of two numbers are made of rows of 200: a chunk of them is not read at once."""
+    monkeypatch.setattr("bagwise.bags._matrix._CHUNK_BYTES", 2**15)
+    X = np.random.default_rng(0).normal(size=(2000, 200))
+    Bags(X, np.arange(0, 2001, 5)).write(tmp_path / "wide.bags")
+    count = Counter(lambda rows: rows[:, :2] + 1.0)
+    order = np.random.default_rng(1).permutation(400)
+    lazy = Bags.open(tmp_path / "wide.bags").map_instances(count, lazy=True)[order]
+    count.lengths.clear()
+    source = BagSource(lazy, max_memory=max_memory)
+    assert source.n_chunks == 1
+    made = source.concatenate(lambda chunk: chunk.instances)
+    assert max(count.lengths) <= 2**15 / 1600 + 5
+    expected = X[(5 * order[:, None] + np.arange(5)).ravel(), :2] + 1.0
+    np.testing.assert_array_equal(made, expected)
+    assert source.chunk_bytes < 2000 * 16 + 2**15 + 5 * 1600

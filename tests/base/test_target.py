@@ -6,7 +6,9 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 
+from bagwise import Bags
 from bagwise.base._target import _kind, class_weighted, encode_target
+from bagwise.svm import SIL
 
 
 class Learner:
@@ -169,3 +171,58 @@ def test_class_weights_that_do_not_fit_are_refused():
 def test_methods_without_class_weight_use_the_sample_weight():
     weights = class_weighted(object(), encode(Y), np.arange(6.0))
     np.testing.assert_array_equal(weights, np.tile(np.arange(6.0)[:, None], 3))
+
+
+# --------------------------------------------------------------------------- missing labels
+
+
+def frames():
+    pd = pytest.importorskip("pandas")
+    labels = ["a", "b", None, "a"]
+    return {
+        "objects": pd.Series(labels, dtype=object),
+        "strings": pd.Series(labels, dtype="string"),
+        "categories": pd.Series(labels, dtype="category"),
+        "whole numbers": pd.Series([0, 1, None, 0], dtype="Int64"),
+        "booleans": pd.Series([True, False, None, True], dtype="boolean"),
+        "floats": pd.Series([0.0, 1.0, np.nan, 0.0]),
+        "a frame": pd.DataFrame({"y": labels}),
+        "other rows": pd.Series(labels, index=[7, 5, 3, 1]),
+    }
+
+
+ARRAYS = {
+    "a list": ["a", "b", None, "a"],
+    "a list with nan": ["a", "b", float("nan"), "a"],
+    "numbers with nan": [0, 1, float("nan"), 0],
+    "an array of objects": np.array(["a", "b", None, "a"], dtype=object),
+    "objects with nan": np.array(["a", "b", np.nan, "a"], dtype=object),
+    "numbers and None": np.array([0, 1, None, 0], dtype=object),
+    "an array of floats": np.array([0.0, 1.0, np.nan, 0.0]),
+    "an indicator": np.array([[0, 1], [1, 1], [np.nan, 1], [0, 0]]),
+    "a column": np.array([["a"], ["b"], [None], ["a"]], dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", [*ARRAYS, "objects", "strings", "categories", "whole numbers",
+    "booleans", "floats", "a frame", "other rows"])  # fmt: skip
+def test_missing_labels_are_refused_with_class_and_bag(kind):
+    y = ARRAYS[kind] if kind in ARRAYS else frames()[kind]
+    match = r"Learner needs a label for each bag\. In y that of bag 2 is missing: (NaN|None|<NA>)\."
+    with pytest.raises(ValueError, match=match):
+        encode(y)
+
+
+def test_the_bag_without_a_label_is_named():
+    bags = Bags([[0.0], [1.0], [2.0]], [0, 1, 2, 3], bag_names=["p", "q", "r"])
+    with pytest.raises(ValueError, match=r"SIL needs .* that of bag 1 \('q'\) is missing: None"):
+        SIL().fit(bags, ["a", None, "b"])
+
+
+def test_words_for_missing_are_labels_in_python():
+    assert encode(["nan", "NA", "nan"]).classes.tolist() == ["NA", "nan"]
+
+
+def test_infinite_labels_are_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match="Input y contains infinity"):
+        encode(np.array([0.0, np.inf, 1.0]))

@@ -1,8 +1,11 @@
+import math
+import warnings
 from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import sem
 from sklearn.base import clone
 from sklearn.model_selection import (
     GridSearchCV,
@@ -165,7 +168,38 @@ def test_folds_that_lack_a_class(data):
     few = np.r_[np.flatnonzero(y == 0)[:8], np.flatnonzero(y == 1)[:3]]
     with pytest.warns(UserWarning, match="least populated class"):
         scores = Evaluation(QUIET, bags[few], y[few], 3).validate(SIL(), {}, 4)
-    assert scores.others == ()
+    with pytest.warns(UserWarning, match="least populated class"):
+        splits = list(folds(4).split(few, y[few]))
+    whole = [len(np.unique(y[few][test])) == 2 for _, test in splits]
+    assert 2 <= sum(whole) < 4
+    chosen = [split for split, has_both in zip(splits, whole, strict=True) if has_both]
+    names = {"balanced accuracy": "balanced_accuracy", "AUC": "roc_auc"}
+    for other in scores.others:
+        wanted = cross_val_score(SIL(), bags[few], y[few], cv=chosen, scoring=names[other.metric])
+        assert other.known == pytest.approx(tuple(wanted))
+        assert [not math.isnan(value) for value in other.values] == whole
+        assert other.mean == pytest.approx(wanted.mean())
+        assert other.standard_error == pytest.approx(sem(wanted))
+        assert other.text.endswith(f" ({sum(whole)} of 4 folds, others lack a label)")
+    assert len(scores.others) == 2
+
+
+def test_means_of_few_folds_in_words():
+    of_one = Scores("AUC", (0.75, math.nan, math.nan), "")
+    assert of_one.text == "0.750 (1 of 3 folds, others lack a label)"
+    none = Scores("balanced accuracy", (math.nan, math.nan), "")
+    assert none.text == "not defined: every fold lacks a label"
+    assert math.isnan(none.mean)
+
+
+def test_choosing_by_what_is_not_defined_is_refused(data):
+    bags, y = data
+    few = np.r_[np.flatnonzero(y == 0)[:12], np.flatnonzero(y == 1)[:2]]
+    evaluation = Evaluation(QUIET, bags[few], y[few], 3, "roc_auc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(CommandError, match="cannot be chosen by AUC, which is not defined"):
+            evaluation.choose(SIL(), GRID, 4)
 
 
 @pytest.mark.parametrize(("scoring", "name"), [("roc_auc", "AUC"), ("f1", "f1")])

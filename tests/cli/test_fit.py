@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bagwise as library
+from bagwise import Bags
 from bagwise.datasets import load_digit_bags
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import SIL, MIKernelSVM
@@ -248,3 +250,22 @@ def test_interrupt_leaves_nothing(workshop, line, place):
     assert err.splitlines()[-1] == "bagwise: interrupted"
     assert "Traceback" not in err
     assert {file.name for file in workshop.iterdir()} - before <= {"ready"}
+
+
+def test_folds_that_lack_a_label_are_told(workshop, bagwise):
+    rng = np.random.default_rng(0)
+    for name, y in (("two", [1, 1] + [0] * 38), ("three", [2, 2] + [0, 1] * 19)):
+        matrix = rng.normal(size=(120, 2)) + 4.0 * np.repeat(y, 3)[:, None]
+        Bags(matrix, 3 * np.arange(41), labels=np.array(y)).write(f"{name}.bags")
+    code, out, _ = bagwise("fit two.bags -m MIKernelSVM --cv 5")
+    assert code == 0
+    assert re.search(r"balanced accuracy \S+% ± \S+ \(2 of 5 folds, others lack a label\)", out)
+    assert re.search(r"AUC \S+ ± \S+ \(2 of 5 folds, others lack a label\)", out)
+    code, out, _ = bagwise("fit two.bags -m MIKernelSVM --cv 5 --scoring roc_auc --json")
+    found = json.loads(out)["cross_validation"]
+    assert (code, found["values"].count(None), found["mean"] is None) == (0, 3, False)
+    code, out, _ = bagwise("fit three.bags -m MIKernelSVM --cv 3 --json")
+    (balanced,) = json.loads(out)["cross_validation"]["others"]
+    known = [value for value in balanced["values"] if value is not None]
+    assert (code, len(known)) == (0, 2)
+    assert balanced["mean"] == pytest.approx(np.mean(known))

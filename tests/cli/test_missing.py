@@ -7,6 +7,7 @@ import pytest
 
 import bagwise as library
 from bagwise import Bags
+from inspection.pages import Page
 
 HOLES = "holes.csv --bag molecule --label active"
 
@@ -141,6 +142,85 @@ def test_labels_that_are_missing(workshop, bagwise, refused):
     assert line.startswith("bagwise: t.csv:4: the label is missing. ")
     assert "--read on_missing_label='drop'" in line
     assert bagwise("fit t.csv -m SIL -o a.model --read on_missing_label=drop")[0] == 0
+
+
+def test_labels_that_are_words_for_missing(workshop, bagwise, refused):
+    (workshop / "t.csv").write_text("bag,y,x\na,0,1\nb,1,2\nc,NA,3\n")
+    line = refused("fit t.csv -m SIL -o a.model")
+    assert line.startswith("bagwise: t.csv:4: the label is missing. Bag 'c' has 'NA'. ")
+    assert "If 'NA' is a label, pass --read missing_words=False." in line
+    code, out, _ = bagwise("fit t.csv -m SIL -o a.model --read on_missing_label=drop")
+    assert (code, "bags per label: 0 1, 1 1" in out) == (0, True)
+    code, out, _ = bagwise("fit t.csv -m SIL -o a.model --read missing_words=False")
+    assert (code, "bags per label: 0 1, 1 1, NA 1" in out) == (0, True)
+
+
+# ---------------------------------------------------------------- numbers as the file has them
+
+
+@pytest.fixture
+def far_last(workshop):
+    """Ten bags of five; the last row of positive ones is far, and row 3 of every bag is not whole.
+
+    Of bag 0 nothing is left. Positive bags have lists of both labels.
+    """
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(50, 2))
+    matrix[4::10] += 9.0
+    matrix[3::5, 1] = np.nan
+    y = 1 - np.arange(10) % 2
+    whole = Bags(matrix, 5 * np.arange(11), labels=y, allow_nan=True)
+    rest = Bags(
+        np.r_[np.full((5, 2), np.nan), matrix],
+        5 * np.arange(12),
+        labels=np.r_[0, y],
+        allow_nan=True,
+    )
+    whole.write("whole.bags")
+    rest.write("rest.bags")
+    lines = [
+        f"b{i},{'a;b' if y[i] else 'a'},{x},{z}"
+        for i in range(10)
+        for x, z in matrix[5 * i : 5 * i + 5]
+    ]
+    (workshop / "lists.csv").write_text("bag,labels,x,z\n" + "\n".join(lines) + "\n")
+    return y
+
+
+def test_explain_numbers_instances_as_the_file_does(far_last, bagwise, workshop):
+    assert bagwise("fit whole.bags -m MISVM --missing drop -o a.model")[0] == 0
+    code, out, _ = bagwise(
+        "explain a.model whole.bags --missing drop --top 9 --json --report r.html"
+    )
+    assert code == 0
+    for bag, label in zip(json.loads(out)["bags"], far_last, strict=True):
+        named = [bag["key"]["instance"], *(other["instance"] for other in bag["next"])]
+        assert sorted(named) == [0, 1, 2, 4]
+        if label:
+            assert named[0] == 4
+    text = bagwise("explain a.model whole.bags --missing drop")[1].splitlines()
+    assert [row.split()[3] for row in text[1::2]] == ["4"] * 5
+    told = Page((workshop / "r.html").read_text(encoding="utf-8")).data["bags"]
+    assert [bag["places"] for bag in told] == [[0, 1, 2, 4]] * 10
+
+
+def test_bags_without_names_keep_their_numbers(far_last, bagwise):
+    assert bagwise("fit whole.bags -m MISVM --missing drop -o a.model")[0] == 0
+    for command in ("predict", "explain"):
+        code, out, _ = bagwise(f"{command} a.model rest.bags --missing drop --json")
+        assert code == 0
+        assert [bag["bag"] for bag in json.loads(out)["bags"]] == [str(i) for i in range(1, 11)]
+
+
+def test_cluster_and_annotate_number_instances_as_the_file_does(far_last, bagwise):
+    code, out, _ = bagwise("cluster whole.bags -m M3IC -k 2 --missing drop --json")
+    keys = [bag["key"] for bag in json.loads(out)["bags"]]
+    assert (code, 3 in keys) == (0, False)
+    assert [key for key, label in zip(keys, far_last, strict=True) if label] == [4] * 5
+    code, out, _ = bagwise("annotate lists.csv -m SIL --missing drop --json")
+    named = json.loads(out)["instances"]
+    assert code == 0
+    assert [row["instance"] for row in named] == [0, 1, 2, 4] * 10
 
 
 # ----------------------------------------------------------------------------------- columns

@@ -71,3 +71,35 @@ def test_a_data_set_has_no_file(workshop, bagwise):
     (workshop / "digits").write_text("")  # the name of the set is not this file
     assert bagwise("predict nothing.model digits -o digits")[0] == 2
     assert bagwise("fit digits -m SIL -o digits --read n_bags=10")[0] == 0
+
+
+def test_nothing_is_written_into_a_store_that_is_read(workshop, bagwise, refused):
+    assert bagwise(f"pack {MOLECULES} tr.bags")[0] == 0
+    before = sorted(path.name for path in (workshop / "tr.bags").iterdir())
+    line = refused("fit tr.bags -m SIL -o tr.bags/x.model")
+    assert "tr.bags/x.model is inside tr.bags, which this command reads" in line
+    assert "TARGET tr.bags/x.bags is inside tr.bags" in refused("pack tr.bags tr.bags/x.bags")
+    assert sorted(path.name for path in (workshop / "tr.bags").iterdir()) == before
+
+
+def test_answers_that_were_corrected_are_kept(model, workshop, bagwise, refused):
+    command = f"predict sil.model {MOLECULES} -o hand.csv"
+    assert bagwise(command)[0] == 0
+    assert bagwise(command)[0] == 0
+    head, first, *rest = (workshop / "hand.csv").read_text().splitlines()
+    bag, label, score = first.split(",")
+    edited = "\n".join([head, f"{bag},{1 - int(label)},{score}", *rest, ""])
+    (workshop / "hand.csv").write_text(edited)
+    assert "hand.csv exists and is not a table as 'bagwise predict' writes it" in refused(command)
+    assert (workshop / "hand.csv").read_text() == edited
+
+
+def test_tables_of_another_command_are_kept(model, bagwise, refused):
+    predict = f"predict sil.model {MOLECULES} -o"
+    cluster = f"cluster {MOLECULES} -m BagKMeans -k 2 -o"
+    annotate = "annotate photos.csv -m SIL -o"
+    for mine in (predict, cluster, annotate):
+        assert bagwise(f"{mine} t.csv --overwrite")[0] == 0
+        for other in {predict, cluster, annotate} - {mine}:
+            assert "t.csv exists and is not a table as" in refused(f"{other} t.csv")
+        assert bagwise(f"{mine} t.csv")[0] == 0

@@ -129,3 +129,74 @@ def test_report_and_key_instances(named, bagwise):
     page = Page((named / "r.html").read_text(encoding="utf-8"))
     assert page.facts["Positive class"] == "active"
     assert page.tiles["key instance found"][0] == "100.0 %"
+
+
+@pytest.fixture
+def mixed(workshop):
+    """Molecules of which a third cannot be told apart, three with the label 0 for each 1."""
+    rng = np.random.default_rng(5)
+    code = (np.arange(36) % 4 == 0).astype(int)
+    matrix = rng.normal(size=(108, 2))
+    matrix[::3] += 3.0 * (code * (np.arange(36) % 3 > 0))[:, None]
+    offsets = 3 * np.arange(37)
+    for name, labels in {"coded": (0, 1), "words": ("z", "a"), "numbers": (1, 2)}.items():
+        Bags(matrix, offsets, labels=np.array(labels)[code]).write(f"{name}.bags")
+    return workshop
+
+
+@pytest.mark.parametrize(
+    "scoring", ["f1", "precision", "recall", "jaccard", "average_precision", "roc_auc"]
+)
+@pytest.mark.parametrize("model", ["MISVM", "MIKernelSVM"])
+def test_scores_follow_the_positive_label(mixed, bagwise, scoring, model):
+    def values(data, *more):
+        code, out, err = bagwise(
+            f"fit {data}.bags -m {model} --cv 3 --scoring {scoring} --json", *more
+        )
+        assert code == 0, err
+        return json.loads(out)["cross_validation"]["values"]
+
+    expected = values("coded")
+    assert values("words", "--positive", "a") == pytest.approx(expected)
+    assert values("numbers", "--positive", "2") == pytest.approx(expected)
+    if model == "MIKernelSVM" and scoring != "roc_auc":
+        assert values("numbers", "--positive", "1") != pytest.approx(expected)
+
+
+def test_choosing_follows_the_positive_label(mixed, bagwise):
+    line = "-m MIKernelSVM --grid C=0.01,1,100 --scoring f1 --json -o x.model"
+    answers = [
+        json.loads(bagwise(f"fit {data} {line}")[1])
+        for data in ("coded.bags", "words.bags --positive a", "numbers.bags --positive 2")
+    ]
+    for answer in answers[1:]:
+        assert answer["model"]["parameters"] == answers[0]["model"]["parameters"]
+        assert answer["search"]["mean"] == pytest.approx(answers[0]["search"]["mean"])
+
+
+def test_the_scored_label_is_said(mixed, bagwise):
+    line = "-m MIKernelSVM --cv 3 --scoring f1 --positive z"
+    code, out, err = bagwise(f"fit words.bags {line}")
+    assert (code, "changes nothing" in err) == (0, False)
+    assert "Positive label: z" in out
+
+
+@pytest.mark.parametrize("data", ["words", "numbers"])
+@pytest.mark.parametrize("option", ["--cv 3", "--grid C=1,10 -o x.model"])
+def test_a_score_does_not_guess(mixed, refused, data, option):
+    first, second = ("a", "z") if data == "words" else ("1", "2")
+    line = refused(f"fit {data}.bags -m MIKernelSVM --scoring f1 {option}")
+    assert f"--scoring f1 is about one of the labels {first} and {second}" in line
+    assert f"--positive {first} or --positive {second}" in line
+
+
+def test_scores_of_probabilities_are_refused(mixed, refused):
+    line = refused("fit coded.bags -m MISVM --cv 3 --scoring neg_brier_score")
+    assert "'neg_brier_score' needs predict_proba, which MISVM does not have" in line
+
+
+def test_scores_for_two_labels_are_refused_with_three(workshop, refused):
+    bags = Bags.read("molecules.csv", bag="molecule", label="active")
+    y = np.arange(len(bags)) % 3
+    Bags(bags.instances, bags.offsets, labels=y).write("three.bags")
+    assert "Target is multiclass" in refused("fit three.bags -m SIL --cv 3 --scoring f1")

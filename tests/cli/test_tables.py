@@ -215,8 +215,9 @@ def certificate_line(result):
     gap = gap if np.isfinite(result.lower_bound) else ""
     starts = ""
     if len(result.ends):
-        apart = np.ptp(result.ends) / max(1.0, abs(result.ends.min()))
-        starts = f"best of {len(result.ends)} starts that ended {100 * apart:.1f}% apart, "
+        low, high = (f"{end:.6g}" for end in (min(result.ends), max(result.ends)))
+        where = f"at {low}" if low == high else f"between {low} and {high}"
+        starts = f"best of {len(result.ends)} starts, which ended {where}, "
     told = f"{result.status}, objective {result.objective:.6g}, {gap}{starts}"
     return f"{told}{result.n_iter:,} iteration"
 

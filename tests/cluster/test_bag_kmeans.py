@@ -178,3 +178,58 @@ def test_units_of_given_centres():
     assert get_bag_tags(model).scale_powers == {"init": 1}
     check_feature_units(model)
     assert get_bag_tags(BagKMeans(init=lambda X, k, random_state: X[:k])).scale_powers is None
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_stored_and_scattered_bags_are_those_in_memory(init, sparse, tmp_path, monkeypatch):
+    monkeypatch.setattr("bagwise.bags._matrix._CHUNK_BYTES", 400)
+    bags = Bags.from_list([bag * (bag > 0) for bag in _bags(60)])
+    if sparse:
+        bags = Bags(sp.csr_array(bags.instances), bags.offsets)
+    bags.write(tmp_path / "some.bags")
+    fold = np.random.default_rng(0).permutation(60)[:40]
+    models = [
+        BagKMeans(4, init=init, n_init=3, max_memory=limit, n_jobs=n_jobs, random_state=0).fit(x)
+        for x, limit, n_jobs in [
+            (bags[fold].compact(), None, 1),
+            (bags[fold], None, 2),
+            (Bags.open(tmp_path / "some.bags")[fold], "10KB", 2),
+        ]
+    ]
+    for model in models[1:]:
+        assert np.array_equal(model.cluster_centers_, models[0].cluster_centers_)
+        assert np.array_equal(model.labels_, models[0].labels_)
+        assert model.inertia_ == models[0].inertia_
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_starts_are_as_good_as_those_of_scikit_learn(init):
+    """One start each, so that luck shows: the mean objective over many states is as low."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) + 6.0 * rng.normal(size=(8, 4))[rng.integers(0, 8, 300)]
+    ours = [
+        BagKMeans(8, init=init, n_init=1, random_state=state).fit(X).inertia_ for state in range(40)
+    ]
+    peer = [
+        KMeans(8, init=init, n_init=1, random_state=state).fit(X).inertia_ for state in range(40)
+    ]
+    error = np.sqrt((np.var(ours) + np.var(peer)) / 40)
+    assert np.mean(ours) <= np.mean(peer) + 3.0 * error
+    assert min(ours) == pytest.approx(min(peer), rel=1e-3)
+
+
+def test_a_function_gets_the_instances_as_they_are():
+    bags = _bags()
+    seen = []
+
+    def first(instances, n_clusters, random_state):
+        seen.append(np.array(instances))
+        return instances[random_state.choice(len(instances), n_clusters, replace=False)]
+
+    model = BagKMeans(3, init=first, n_init=2, random_state=0).fit(bags)
+    assert len(seen) == 2
+    assert np.array_equal(seen[0], np.concatenate(bags))
+    assert len(model.cluster_centers_) == 3
+    with pytest.raises(ValueError, match=r"init of BagKMeans .* Got shape \(2, 3\)"):
+        BagKMeans(3, init=lambda X, k, random_state: X[:2]).fit(bags)

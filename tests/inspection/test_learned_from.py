@@ -66,6 +66,9 @@ def test_report_on_the_training_bags_has_no_interval():
     page = page_on(TRAIN, Y)
     assert "These are the bags it learned from: expect less on others." in page.lead
     assert "interval" not in page.lead
+    text = " ".join("".join(page.texts).split())
+    assert "The bar shows the accuracy; the thin mark is the baseline." in text
+    assert "interval" not in text
     assert page.tiles["accuracy"][1] == "learned from all of them"
     assert (
         page.table("How well each method does")["SIL"]["accuracy"][1] == "learned from all of them"
@@ -76,6 +79,7 @@ def test_report_on_new_bags_has_one():
     page = page_on(DATA.bags[40:], DATA.y[40:])
     assert "learned from" not in page.lead
     assert "95 % interval" in page.lead
+    assert "The bar shows the accuracy with its 95 % interval; the" in "".join(page.texts)
 
 
 def test_report_on_some_of_each_counts_the_new_ones_apart():

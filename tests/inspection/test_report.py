@@ -295,3 +295,11 @@ def test_file_is_replaced_when_complete(tmp_path, bags, y, monkeypatch):
         write_report(path, FirstFeature(), bags, y, title="never")
     assert [file.name for file in tmp_path.iterdir()] == ["r.html"]
     assert path.stat().st_size == size
+
+
+def test_places_are_one_for_each_instance():
+    bags = Bags(np.arange(6.0)[:, None], [0, 2, 6])
+    with pytest.raises(
+        ValueError, match=r"one number for each of the 6 instances\. Got shape \(2,"
+    ):
+        report(FirstFeature(), bags, [0, 1], places=[0, 1])

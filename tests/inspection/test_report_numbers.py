@@ -241,7 +241,7 @@ def test_table_of_certificates(compared):
         "Exact": ("0", "relative 0"),
     }
     objectives = {"Best": "-12.3457", "Stuck": "0.25", "Hasty": "8.5", "Exact": "3"}
-    starts = {"Hasty": "best of 3 starts, 20.0% apart"}
+    starts = {"Hasty": "best of 3 starts, which ended between 8 and 9.6"}
     seconds = {"Best": "0.062", "Stuck": "3.500", "Hasty": "0.000", "Exact": "0.000"}
     for name, row in rows.items():
         curves = row.pop(descent)[0], row.pop(way)[0]

@@ -245,3 +245,104 @@ def test_files_without_a_row_are_told(tmp_path):
         np.save(path / f"f{i}.npy", [[1.0, 2.0]])
     found = inspect(path, **DROP).guessed["left out"]
     assert found == "5 files without a row in labels.csv (e.npy, f0.npy, f1.npy, ...)"
+
+
+# ------------------------------------------------------------- words for a label that is missing
+
+WORDS = ["NA", "na", "N/A", "nan", "NaN", "?", "null", "NULL", "None", "none"]
+
+
+def labelled(path, cells, separator=","):
+    rows = [separator.join([f"b{i}", cell, str(i)]) for i, cell in enumerate(cells)]
+    path.write_text("\n".join([separator.join(["bag", "y", "x"]), *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("others", [("0", "1"), ("p", "n"), ("p;q", "n")])
+def test_words_for_a_missing_label(tmp_path, word, others):
+    path = labelled(tmp_path / "t.csv", [others[0], word, others[1], others[0]])
+    with pytest.raises(BagFileError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert f"t.csv:3: the label is missing. Bag 'b1' has {word!r}. " in message
+    assert "on_missing_label='drop'" in message
+    assert f"If {word!r} is a label, pass missing_words=False." in message
+    kept = read(path, on_missing_label="drop")
+    assert kept.bag_names.tolist() == ["b0", "b2", "b3"]
+    assert word not in map(str, kept.labels.ravel().tolist())
+    if others[0] != "p;q":
+        as_label = read(path, missing_words=False)
+        assert as_label.labels.tolist() == [others[0], word, others[1], others[0]]
+
+
+def test_words_inside_a_list_of_labels_are_labels(tmp_path):
+    path = labelled(tmp_path / "t.csv", ["Ann;None", "Bob", ""])
+    assert read(path).label_names.tolist() == ["Ann", "Bob", "None"]
+
+
+def test_a_word_is_found_behind_an_empty_list(tmp_path):
+    path = labelled(tmp_path / "t.csv", ["Ann;Bob", "", "NA"])
+    with pytest.raises(BagFileError, match=r"t\.csv:4: the label is missing\. Bag 'b2' has 'NA'"):
+        read(path)
+
+
+def test_words_in_columns_of_labels(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("bag,p,q,x\na,1,0,0.5\nb,0,NA,1.5\n")
+    with pytest.raises(BagFileError, match=r"t\.csv:3: column 'q': the label is missing.*'NA'"):
+        read(path, label=["p", "q"])
+    assert read(path, label=["p", "q"], on_missing_label="drop").labels.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
+def test_words_in_large_tables(tmp_path, monkeypatch, separator):
+    pytest.importorskip("pyarrow")
+    cells = ["NA" if i % 5000 == 7 else "01"[i % 2] for i in range(40_000)]
+    path = labelled(tmp_path / "t.csv", cells, separator)
+    monkeypatch.setattr("bagwise.io._csv.blocks_of_lines", None)  # only the quick way is left
+    with pytest.raises(BagFileError, match=r"t\.csv:9: .* Bag 'b7' has 'NA'"):
+        read(path)
+    kept = read(path, on_missing_label="drop")
+    assert len(kept) == 40_000 - 8
+    assert set(kept.labels.tolist()) == {0, 1}
+
+
+def test_words_in_a_label_table(tmp_path):
+    path = write_folder(tmp_path)
+    (path / "labels.csv").write_text("bag,y\na,p\nb,NA\nc,n\nd,?\n")
+    match = r"labels\.csv:3: the label is missing\. Bag 'b' has 'NA'\. .*missing_words=False"
+    with pytest.raises(BagFileError, match=match):
+        read(path, allow_nan=True)
+    assert read(path, **DROP).bag_names.tolist() == ["a", "c"]
+    words = read(path, allow_nan=True, missing_words=False)
+    assert words.labels.tolist() == ["p", "NA", "n", "?"]
+
+
+def test_words_in_svmlight(tmp_path):
+    path = tmp_path / "t.svm"
+    path.write_text("1 qid:a 1:0.5\nnan qid:b 1:1.5\n0 qid:c 1:2.5\n")
+    with pytest.raises(BagFileError, match=r"t\.svm:2: the label is missing\. Bag 'b' has 'nan'"):
+        read(path)
+    assert read(path, on_missing_label="drop").labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arff"])
+def test_a_class_of_a_typed_file_is_a_class(tmp_path, kind):
+    """There a missing label has a sign of its own, and the classes are declared or strings."""
+    if kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        table = {"bag": ["a", "b"], "y": ["None", "mild"], "x": [1.0, 2.0]}
+        pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    else:
+        head = "@relation t\n@attribute bag string\n@attribute y {None,mild}\n@attribute x numeric"
+        (tmp_path / "t.arff").write_text(f"{head}\n@data\na,None,1\nb,mild,2\n")
+    assert read(tmp_path / f"t.{kind}").labels.tolist() == ["None", "mild"]
+    with pytest.raises(ValueError, match="have no option 'missing_words'"):
+        read(tmp_path / f"t.{kind}", missing_words=False)
+
+
+def test_missing_words_is_a_switch(tmp_path):
+    with pytest.raises(ValueError, match=r"missing_words must be True or False\. Got 'NA'"):
+        read(labelled(tmp_path / "t.csv", ["a", "b"]), missing_words="NA")

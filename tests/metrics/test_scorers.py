@@ -1,11 +1,13 @@
 """Scorers: the same numbers as the functions, inside scikit-learn's tools."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
+from sklearn.metrics import average_precision_score, get_scorer, get_scorer_names
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,10 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from bagwise import Bags
 from bagwise.bags import segment_max
 from bagwise.metrics import (
+    OF_POSITIVE_CLASS,
     SCORERS,
     average_precision,
+    check_scored,
     coverage,
     make_instance_scorer,
+    make_positive_scorer,
     one_error,
 )
 from bagwise.preprocessing import InstanceTransformer
@@ -253,3 +258,131 @@ def test_positive_class_that_sorts_first(metric):
     judge = FirstFeatures(("active", "inactive")).fit(turned, names[y])
     scorer = make_instance_scorer(metric, pos_label="active")
     assert scorer(judge, turned, names[y]) == SCORERS[metric](plain, coded, y)
+
+
+# ------------------------------------------------------------------- about the positive class
+
+
+class Decided(ClassifierMixin, BaseEstimator):
+    """Scores bags by their first feature, for the second class; answers follow the sign."""
+
+    def __init__(self, classes=(0, 1)):
+        self.classes = classes
+
+    def fit(self, X, y):
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def decision_function(self, X):
+        return np.array([bag[0, 0] for bag in X])
+
+    def predict_proba(self, X):
+        share = 1.0 / (1.0 + np.exp(-self.decision_function(X)))
+        return np.column_stack([1.0 - share, share])
+
+    def predict(self, X):
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+
+class Turned(Decided):
+    """The same with the names of the classes exchanged."""
+
+    def decision_function(self, X):
+        return -super().decision_function(X)
+
+
+def decided_bags():
+    """Ten bags of one; 3 of 4 that are called positive are, 2 of 6 others are as well."""
+    scores = np.array([4.0, 3.0, 2.0, 1.0, -0.5, -1.0, -2.0, -3.0, -4.0, -5.0])
+    return Bags(scores[:, None], np.arange(11)), np.array([1, 0, 1, 1, 0, 1, 1, 0, 0, 0])
+
+
+BY_COUNTING = {  # of 5 positive bags 3 are found, of 5 negative ones 4
+    "f1": (2 * 3 / 9, 2 * 4 / 11),
+    "precision": (3 / 4, 4 / 6),
+    "recall": (3 / 5, 4 / 5),
+    "jaccard": (3 / 6, 4 / 7),
+    "positive_likelihood_ratio": ((3 / 5) / (1 / 5), (4 / 5) / (2 / 5)),
+    "neg_negative_likelihood_ratio": (-(2 / 5) / (4 / 5), -(1 / 5) / (3 / 5)),
+}
+
+
+@pytest.mark.parametrize("scoring", sorted(BY_COUNTING))
+@pytest.mark.parametrize("labels", [(0, 1), (1, 2), ("active", "inactive"), (False, True)])
+def test_scores_of_either_class_by_counting(scoring, labels):
+    bags, code = decided_bags()
+    model = Decided(labels).fit(bags, code)
+    y = np.asarray(labels)[code]
+    for place, expected in zip((1, 0), BY_COUNTING[scoring], strict=True):
+        scorer = make_positive_scorer(scoring, pos_label=labels[place])
+        assert_allclose(scorer(model, bags, y), expected)
+    assert_allclose(make_positive_scorer(scoring)(model, bags, y), BY_COUNTING[scoring][0])
+
+
+def test_average_precision_of_either_class():
+    bags, code = decided_bags()
+    model = Decided(("active", "inactive")).fit(bags, code)
+    scores = model.decision_function(bags)
+    for place, sign in ((1, 1.0), (0, -1.0)):
+        scorer = make_positive_scorer("average_precision", pos_label=model.classes[place])
+        expected = average_precision_score(code == place, sign * scores)
+        assert_allclose(scorer(model, bags, model.classes_[code]), expected)
+
+
+def test_no_other_score_depends_on_which_class_is_positive():
+    """Names of later versions of scikit-learn belong on the list if they do."""
+    bags, code = decided_bags()
+    model, turned = Decided().fit(bags, code), Turned().fit(bags, code)
+    depends = set()
+    for name in get_scorer_names():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                score = get_scorer(name)
+                values = score(model, bags, code), score(turned, bags, 1 - code)
+            except ValueError:  # not for classes
+                continue
+        if not np.allclose(*values, equal_nan=True):
+            depends.add(name)
+    regression = {name for name in depends if is_of_numbers(name)}
+    assert depends - regression == set(OF_POSITIVE_CLASS)
+
+
+def is_of_numbers(name):
+    """Tell whether a score is one of regression, which changes when labels are renamed."""
+    return "error" in name or "deviance" in name or name == "d2_absolute_error_score"
+
+
+def test_positive_scorer_follows_the_classifier_in_a_search():
+    rng = np.random.default_rng(0)
+    code = np.arange(24) % 2
+    bags = [rng.normal(size=(3, 2)) + np.array([1.5 * c, 0]) for c in code]
+    y = np.where(code == 1, "active", "inactive")
+    scorer, grid = make_positive_scorer("f1"), {"sil__C": [0.1, 10.0]}
+    scale = InstanceTransformer(StandardScaler())
+    named = GridSearchCV(
+        make_pipeline(scale, SIL(pos_label="active")), grid, scoring=scorer, cv=3
+    ).fit(bags, y)
+    coded = GridSearchCV(make_pipeline(scale, SIL()), grid, scoring="f1", cv=3).fit(bags, code)
+    assert_allclose(named.cv_results_["mean_test_score"], coded.cv_results_["mean_test_score"])
+    assert_allclose(scorer(named, bags, y), get_scorer("f1")(coded, bags, code))
+    again = pickle.loads(pickle.dumps(scorer))
+    assert repr(again) == "make_positive_scorer('f1', pos_label=None)"
+
+
+def test_positive_scorer_refuses():
+    with pytest.raises(ValueError, match=r"scoring must be one of .*'recall'\]. Got 'accuracy'"):
+        make_positive_scorer("accuracy")
+    bags, code = decided_bags()
+    three = Decided((0, 1, 2)).fit(bags, code)
+    with pytest.raises(ValueError, match=r"'f1' is for two classes\. Got 3 classes"):
+        make_positive_scorer("f1")(three, bags, code)
+    with pytest.raises(ValueError, match="must be one of the classes"):
+        make_positive_scorer("f1", pos_label="a")(Decided().fit(bags, code), bags, code)
+
+
+def test_a_score_of_what_a_model_does_not_have():
+    check_scored("neg_brier_score", Decided())
+    check_scored("roc_auc", SIL())
+    with pytest.raises(ValueError, match="'neg_brier_score' needs predict_proba, which SIL does"):
+        check_scored("neg_brier_score", make_pipeline(StandardScaler(), SIL()))

@@ -5,7 +5,7 @@ from bagwise.bags._build import is_missing
 from bagwise.bags._digests import bag_digests
 from bagwise.bags._distinct import distinct_instances
 from bagwise.bags._files import unchanged_files
-from bagwise.bags._matrix import first_nonfinite
+from bagwise.bags._matrix import first_nonfinite, rows_with_nan
 from bagwise.bags._segments import (
     scan_max,
     segment_argmax,
@@ -21,6 +21,7 @@ from bagwise.bags._segments import (
     segment_softmax,
     segment_sum,
 )
+from bagwise.bags._selected_rows import SelectedRows, rows_of
 from bagwise.bags._source import BagSource, Chunk, in_parts, instance_bytes, parse_bytes
 from bagwise.bags._sparse_sums import sparse_moments, sparse_range, sparse_sums
 from bagwise.bags._store import StoreWriter
@@ -29,6 +30,7 @@ __all__ = [
     "BagSource",
     "Bags",
     "Chunk",
+    "SelectedRows",
     "StoreWriter",
     "bag_digests",
     "distinct_instances",
@@ -37,6 +39,8 @@ __all__ = [
     "instance_bytes",
     "is_missing",
     "parse_bytes",
+    "rows_of",
+    "rows_with_nan",
     "scan_max",
     "segment_argmax",
     "segment_argmin",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,18 @@ def chunk_grid(bags: Bags) -> Integers:
     of the width of a row alone: never of the number of threads, of a memory limit or of whether
     the instances are in memory or in a file. Sums taken along it are the same to the last bit.
     """
-    offsets = bags.offsets
-    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(_row_bytes(bags)))
+    return _grid(bags.offsets, row_bytes_of(bags))
+
+
+def _grid(offsets: Integers, row_bytes: int) -> Integers:
+    """Return where ranges of bags begin that hold about 4 MB, and the number of bags."""
+    n_bags = len(offsets) - 1
+    marks = np.arange(0, offsets[-1], _matrix.chunk_rows(row_bytes))
     begins = np.searchsorted(offsets[:-1], marks, side="left")
-    return np.unique(np.append(begins[begins < len(bags)], [0, len(bags)]))
+    return np.unique(np.append(begins[begins < n_bags], [0, n_bags]))
 
 
-def _row_bytes(bags: Bags) -> int:
+def row_bytes_of(bags: Bags) -> int:
     """Bytes that an instance takes; the mean over this selection, if sparse, not over its base."""
     if not bags.is_sparse:
         return _matrix.row_bytes(bags._base)
@@ -45,7 +51,7 @@ def instance_bytes(bags: Bags) -> int:
     bags : Bags
         In memory, memory-mapped or lazy. Of lazy CSR the values that its base stores are counted.
     """
-    return bags.n_instances * _row_bytes(bags)
+    return bags.n_instances * row_bytes_of(bags)
 
 
 @dataclass(frozen=True)
@@ -155,10 +161,13 @@ class BagSource:
     @property
     def chunk_bytes(self) -> int:
         """Bytes that the largest chunk takes, ``scratch`` included."""
-        per_row = _row_bytes(self.bags) + self._scratch
+        n_rows = int(np.diff(self._offsets[self.grid]).max())
+        needed = n_rows * (row_bytes_of(self.bags) + self._scratch)
         if isinstance(self._base, _matrix.LazyRows):  # what rows are made of is there as well
-            per_row += _matrix.row_bytes(self._base.inner)
-        return int(np.diff(self._offsets[self.grid]).max()) * per_row
+            width = _matrix.row_bytes(self._base.inner)
+            at_once = _matrix.chunk_rows(width) - 1 + int(np.diff(self._offsets).max())
+            needed += min(n_rows, at_once) * width
+        return needed
 
     def map(
         self,
@@ -259,17 +268,27 @@ class BagSource:
         rows = slice(int(self._offsets[first]), int(self._offsets[last]))
         bags = self.bags[first:last]
         is_here = bags._base is not self._base  # lazy bags were loaded while they are walked
-        if self._max_memory is not None and self._file is not None and not is_here:
-            read = self._read(bags)
-        elif bags.is_lazy:
-            read = bags._rows_of(bags._base.inner)
+        from_file = self._max_memory is not None and self._file is not None and not is_here
+        if bags.is_lazy:
+            made, nan = self._made(bags, from_file=from_file), bags.allow_nan
+            check_finite(made, bags.offsets, bags.bag_names, first=first, allow_nan=nan)
+        elif from_file:
+            made = self._read(bags)
         else:
             return Chunk(bags, slice(first, last), rows)
-        if bags.is_lazy:
-            read, nan = bags._base.make(read), bags.allow_nan
-            check_finite(read, bags.offsets, bags.bag_names, first=first, allow_nan=nan)
-        bags = bags._with_instances(read, bags.feature_names, bags.allow_nan)
+        bags = bags._with_instances(made, bags.feature_names, bags.allow_nan)
         return Chunk(bags, slice(first, last), rows)
+
+    def _made(self, bags: Bags, *, from_file: bool) -> _matrix.Matrix:
+        """Return the rows of lazy bags; what they are made of is read in parts of about 4 MB."""
+        inner = bags._base.inner
+        bounds = _grid(bags.offsets, _matrix.row_bytes(inner)).tolist()
+        parts = (bags[a:b] for a, b in pairwise(bounds))
+        made = [
+            bags._base.make(self._read(part) if from_file else part._rows_of(inner))
+            for part in parts
+        ]
+        return made[0] if len(made) == 1 else _matrix.stack_rows(made)
 
     def _read(self, bags: Bags) -> _matrix.Matrix:
         """Read rows of the file into memory of their own."""

@@ -110,7 +110,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         self, bags: Bags, y: Any, sample_weight: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         weight = check_sample_weight(sample_weight, bags)
-        target = encode_target(self, y, weight)
+        target = encode_target(self, y, weight, bags)
         if not weight.all():  # a bag of weight 0 is a bag that is not there
             bags, weight = bags[weight > 0], weight[weight > 0]
         task = bags, target, class_weighted(self, target, weight), weight

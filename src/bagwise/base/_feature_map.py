@@ -5,7 +5,7 @@ is one of random Fourier features, beside the map itself. A function of the feat
 an expansion over these, ``support_vectors_`` and ``dual_coef_``, as that of an exact kernel is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -33,7 +33,7 @@ MAP_CONSTRAINTS: dict[str, list[Any]] = {
 }
 #: An exact factor of the Gram matrix is made of no more instances than this.
 MOST_EXACT = 10_000
-_BLOCK = 4096  # rows that are multiplied at a time
+_MOST_ROWS, _LEAST_ROWS, _BLOCK_VALUES = 4096, 128, 2**19  # that are multiplied at a time
 _WITH_FOURIER = ("rbf", "laplacian")
 
 
@@ -97,7 +97,7 @@ def make_features(
     ----------
     kernel : InstanceKernel
         The kernel.
-    instances : ndarray or CSR matrix of shape (n_instances, n_features)
+    instances : ndarray, CSR matrix or SelectedRows of shape (n_instances, n_features)
         Instances.
     approx : {"cholesky", "nystroem", "fourier"} or None
         Which low-rank map; None for features of the exact kernel, which are as many as the rank
@@ -150,7 +150,7 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
     ----------
     model : KernelParameters
         An estimator with a kernel.
-    instances : ndarray or CSR matrix of shape (n_instances, n_features)
+    instances : ndarray, CSR matrix or SelectedRows of shape (n_instances, n_features)
         Instances.
     fitted : mapping, optional
         Fitted attributes; those of the model if they are not given.
@@ -159,7 +159,7 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
     if "fourier_weights_" in fitted:
         kernel = model._fitted_kernel(fitted)
         fourier = FourierMap(kernel, fitted["fourier_weights_"], fitted["fourier_offset_"])
-        return np.asarray(fourier.transform(instances) @ fitted["coef_"].T, np.float64)
+        return linear_scores(instances, fitted["coef_"], fourier.transform)
     if "coef_" in fitted:
         return linear_scores(instances, fitted["coef_"])
     if model.kernel == "precomputed":
@@ -170,12 +170,27 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
     return scores
 
 
-def linear_scores(instances: Any, coef: Floats) -> Floats:
-    """Return inner products with weights, block by block: single precision is never copied."""
+def linear_scores(
+    instances: Any, coef: Floats, features: Callable[[Any], Any] | None = None
+) -> Floats:
+    """Return inner products with weights, block by block: single precision is never copied.
+
+    Parameters
+    ----------
+    instances : ndarray, CSR matrix or SelectedRows of shape (n_instances, n_features)
+        Instances.
+    coef : ndarray of shape (n_outputs, n_map_features)
+        The weights.
+    features : callable, optional
+        Makes the features of a block; by default they are the instances themselves.
+    """
     n, weights = int(instances.shape[0]), np.ascontiguousarray(coef.T)
     out = np.empty((n, len(coef)))
-    for start in range(0, n, _BLOCK):
-        out[start : start + _BLOCK] = instances[start : start + _BLOCK] @ weights
+    fitting = _BLOCK_VALUES // max(1, int(instances.shape[1]))
+    length = min(_MOST_ROWS, max(_LEAST_ROWS, fitting))
+    for start in range(0, n, length):
+        block = instances[start : start + length]
+        out[start : start + length] = (block if features is None else features(block)) @ weights
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags
+from bagwise.bags import Bags, rows_of
 from bagwise.base._shared_work import shared_by
 from bagwise.kernels import FORMULAS, InstanceKernel, is_gamma_rule, needs_gamma, resolve_gamma
 
@@ -39,7 +39,7 @@ def settled_gamma(gamma: Any, bags: Bags, bag_weight: Floats | None = None) -> f
         row_weight = np.repeat(bag_weight, bags.sizes)
 
     def settle() -> float:
-        return resolve_gamma(gamma, bags.instances, row_weight)
+        return resolve_gamma(gamma, rows_of(bags), row_weight)
 
     share = shared_by(bags)
     if share is None:

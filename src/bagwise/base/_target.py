@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import check_target
+from bagwise.bags import Bags, is_missing
 from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of, listed_labels
 
 
@@ -87,14 +89,29 @@ class Target:
         return replace(self, side=-self.side)
 
 
-def encode_target(estimator: Any, y: Any, sample_weight: Floats) -> Target:
-    """Return the target of the bags with positive weight, or say why it cannot be learned."""
+def encode_target(
+    estimator: Any, y: Any, sample_weight: Floats, bags: Bags | None = None
+) -> Target:
+    """Return the target of the bags with positive weight, or say why it cannot be learned.
+
+    Parameters
+    ----------
+    estimator : object
+        Whose class messages name.
+    y : array-like
+        Labels, or label lists.
+    sample_weight : ndarray of shape (n_bags,)
+        Weights.
+    bags : Bags, optional
+        What the labels are of; messages name them.
+    """
     name = type(estimator).__name__
     if y is None:
         msg = f"{name} requires y to be passed, but the target y is None."
         raise ValueError(msg)
     if holds_lists(y):
         return _encode_lists(checked_lists(y, name), sample_weight, name)
+    _refuse_missing(name, y, bags)
     kind = _kind(y)
     is_multilabel = kind == "multilabel-indicator"
     y = check_target(y, estimator, multi_output=is_multilabel)
@@ -121,12 +138,35 @@ def _encode_lists(rows: list[list[Any]], sample_weight: Floats, name: str) -> Ta
     return Target(classes, lists=indicator_of(rows, classes)[:, :-1])
 
 
+def _refuse_missing(name: str, y: Any, bags: Bags | None) -> None:
+    """Refuse labels of which some are missing: None, NaN, the NA of pandas, a null."""
+    dtype = getattr(y, "dtype", None)  # series may have types that are not numpy's
+    if sparse.issparse(y) or (isinstance(dtype, np.dtype) and dtype.kind not in "fO"):
+        return
+    try:
+        labels = np.asarray(y, dtype=None if isinstance(dtype, np.dtype) else object)
+    except (TypeError, ValueError):  # no array at all, which is said later
+        return
+    if labels.ndim not in (1, 2):
+        return
+    missing = is_missing(labels)
+    rows = missing.any(axis=1) if missing.ndim == 2 else missing
+    if rows.any():
+        bag = int(rows.argmax())
+        got = labels[bag][missing[bag].argmax()] if missing.ndim == 2 else labels[bag]
+        known = bags is not None and len(bags) == len(labels)
+        which = bags.describe(bag) if bags is not None and known else f"bag {bag}"
+        shown = "NaN" if isinstance(got, float | np.floating) else str(got)
+        msg = f"{name} needs a label for each bag. In y that of {which} is missing: {shown}."
+        raise ValueError(msg)
+
+
 def _kind(y: Any) -> str:
     """Return what scikit-learn calls this type of target, at once for two whole numbers."""
     whole = isinstance(y, np.ndarray) and y.dtype.kind in "iu" and y.ndim == 1 and len(y) > 0
     if whole and ((y == y.min()) | (y == y.max())).all():
         return "binary"
-    with np.errstate(invalid="ignore"):  # a NaN is refused later
+    with np.errstate(invalid="ignore"):  # infinity is refused later
         return str(type_of_target(y, input_name="y", raise_unknown=False))
 
 

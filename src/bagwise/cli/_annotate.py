@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
+from bagwise.cli._files import ANNOTATIONS, check_target, csv_text, hand_over
 from bagwise.cli._models import FittedModel, find_model, make_model, prepared, scaling_text
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
@@ -83,7 +83,7 @@ def run_annotate(
         Whether a file that is not of this kind, or that is read, may be replaced.
     """
     if target is not None:
-        check_target(target, TABLE, inputs=request.paths(), overwrite=overwrite)
+        check_target(target, ANNOTATIONS, inputs=request.paths(), overwrite=overwrite)
     given = parse_settings(params, "--param")
     with output.busy("Loading"):
         cls = find_model(model, "classifier")
@@ -189,7 +189,8 @@ def _rows(data: LoadedData, names: _Names, labels: list[str]) -> list[tuple[Any,
         for place, row in enumerate(range(offsets[i], offsets[i + 1])):
             label = None if columns[row] < 0 else labels[columns[row]]
             score = None if scores[row] != scores[row] else scores[row]
-            rows.append((bag, place, data.instance_name(i, place), label, score))
+            name = data.instance_name(i, place)
+            rows.append((bag, data.place(i, place), name, label, score))
     return rows
 
 

@@ -16,8 +16,8 @@ def certificate_text(result: "Certificate | None") -> str:
     parts = [str(result.status), f"objective {result.objective:.6g}"]
     if gap is not None:
         parts.append(f"at most {gap:.0e} above the optimum" if gap > 0 else "at the optimum")
-    if result.n_starts > 1:
-        parts.append(f"best of {result.n_starts} starts that ended {result.spread:.1%} apart")
+    if result.starts_text:
+        parts.append(result.starts_text)
     steps = "iteration" if result.n_iter == 1 else "iterations"
     parts.append(f"{result.n_iter:,} {steps}, {result.solve_time:.2g} s")
     return ", ".join(parts)

@@ -17,7 +17,7 @@ from typing import Any
 
 from bagwise.cli._certificates import certificate_json, certificate_text
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
+from bagwise.cli._files import CLUSTERS, check_target, csv_text, hand_over
 from bagwise.cli._models import find_model, make_model, prepared, scaling_text
 from bagwise.cli._output import CommandError, Output, bad_input, json_value
 from bagwise.cli._words import count, parse_settings
@@ -59,7 +59,7 @@ def run_cluster(
         Whether a file that is not of this kind, or that is read, may be replaced.
     """
     if target is not None:
-        check_target(target, TABLE, inputs=request.paths(), overwrite=overwrite)
+        check_target(target, CLUSTERS, inputs=request.paths(), overwrite=overwrite)
     given = parse_settings(params, "--param")
     if clusters is not None:
         if "n_clusters" in given:
@@ -128,7 +128,7 @@ def _keys(estimator: Any, last: Any, data: LoadedData) -> list[int] | None:
         return None
     bags = data.bags if estimator is last else estimator[:-1].transform(data.bags)
     places: list[int] = last.key_instances(bags).tolist()
-    return places
+    return [data.place(bag, place) for bag, place in enumerate(places)]
 
 
 def _agreement(data: LoadedData, found: Any) -> tuple[float | None, float | None]:

@@ -140,6 +140,8 @@ class LoadedData:
         Whether it is a set of the registry.
     labels_tell_keys : bool
         Whether true key instances are known from the labels of instances.
+    places : ndarray of int or None
+        Place of each instance in its bag as the file has it, if instances were left out.
     """
 
     name: str
@@ -152,6 +154,7 @@ class LoadedData:
     guessed: Mapping[str, str] = field(default_factory=dict)
     is_set: bool = False
     labels_tell_keys: bool = True
+    places: "NDArray[Any] | None" = None
 
     @cached_property
     def bag_names(self) -> list[str]:
@@ -167,6 +170,10 @@ class LoadedData:
         """Return the name of an instance, if it has one."""
         names, offsets = self._instances
         return None if names is None else str(names[offsets[bag] + place])
+
+    def place(self, bag: int, place: int) -> int:
+        """Return the place of an instance in its bag as the file has it, from 0."""
+        return place if self.places is None else int(self.places[self._instances[1][bag] + place])
 
     def with_positive(self, label: Any) -> "LoadedData":
         """Return the data with the instances of this label as key instances, where labels tell."""
@@ -292,8 +299,9 @@ def load_data(output: Output, request: DataRequest, *, lists: bool = False) -> L
     tell_guesses(output, request, file.guessed)
     if request.features is not None:
         bags = _in_order(bags, request.features)
+    places = None
     if request.missing == "drop":
-        bags = _without_missing(output, bags, request.data)
+        bags, places = _without_missing(output, bags, request.data)
     elif request.missing == "impute" and (n_missing := count_missing(bags)):
         filled = "missing value is" if n_missing == 1 else "missing values are"
         output.note(f"{n_missing:,} {filled} filled in with the mean of the feature.")
@@ -304,6 +312,7 @@ def load_data(output: Output, request: DataRequest, *, lists: bool = False) -> L
         is_key=_true_keys(bags),
         description=f"Read from {request.data}.",
         guessed=file.guessed,
+        places=places,
     )
 
 
@@ -324,8 +333,16 @@ def count_missing(bags: "Bags") -> int:
     return int(np.isnan(values).sum()) if bags.allow_nan else 0
 
 
-def _without_missing(output: Output, bags: "Bags", data: str) -> "Bags":
-    """Return bags without the instances that miss a value, and say how many these are."""
+def _without_missing(output: Output, bags: "Bags", data: str) -> "tuple[Bags, NDArray[Any] | None]":
+    """Return bags without the instances that miss a value, and say how many these are.
+
+    Returns also the place that each instance had in its bag, or None if all are there. Bags without
+    a name are named by the number that they had, if some are left out.
+    """
+    import numpy as np
+
+    from bagwise.bags import rows_with_nan
+
     kept = bags.drop_missing()
     if len(kept) == 0:
         msg = f"{data}: every instance misses a value. --missing impute fills them."
@@ -334,7 +351,29 @@ def _without_missing(output: Output, bags: "Bags", data: str) -> "Bags":
     if n_instances:
         gone = f" and {count(n_bags, 'bag')} that had no others" if n_bags else ""
         output.note(f"Left out: {count(n_instances, 'instance')} with missing values{gone}.")
-    return kept
+    if not n_instances:
+        return kept, None
+    whole = np.flatnonzero(~rows_with_nan(bags.instances))
+    bag_of = np.repeat(np.arange(len(bags)), bags.sizes)[whole]
+    if n_bags and bags.bag_names is None:
+        kept = _named(kept, np.unique(bag_of).astype(str))
+    return kept, whole - bags.offsets[bag_of]
+
+
+def _named(bags: "Bags", names: "NDArray[Any]") -> "Bags":
+    """Return bags with these names."""
+    from bagwise.bags import Bags
+
+    return Bags(
+        bags.instances,
+        bags.offsets,
+        bag_names=names,
+        labels=bags.labels,
+        instance_names=bags.instance_names,
+        instance_labels=bags.instance_labels,
+        feature_names=bags.feature_names,
+        label_names=bags.label_names,
+    )
 
 
 def _load_digits(request: DataRequest, *, lists: bool) -> LoadedData:

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import ceil, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
-from bagwise.cli._output import CommandError, Output
+from bagwise.cli._output import CommandError, Output, bad_input
 from bagwise.cli._words import did_you_mean
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Scores:
     metric : str
         What is measured: accuracy, average precision (of label lists), or what the user named.
     values : tuple of float
-        One for each fold.
+        One for each fold; NaN where it is not defined.
     protocol : str
         How the folds were made, in words.
     others : tuple of Scores
@@ -51,15 +51,22 @@ class Scores:
     others: tuple["Scores", ...] = ()
 
     @property
+    def known(self) -> tuple[float, ...]:
+        """The values of the folds where there is one."""
+        return tuple(value for value in self.values if not isnan(value))
+
+    @property
     def mean(self) -> float:
-        """Mean over the folds."""
-        return sum(self.values) / len(self.values)
+        """Mean over the folds where there is a value; NaN if there is none."""
+        return sum(self.known) / len(self.known) if self.known else nan
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean, the folds taken as independent."""
-        n = len(self.values)
-        variance = sum((value - self.mean) ** 2 for value in self.values) / (n - 1)
+        """Standard error of the mean, the folds taken as independent; NaN of fewer than two."""
+        n = len(self.known)
+        if n < 2:
+            return nan
+        variance = sum((value - self.mean) ** 2 for value in self.known) / (n - 1)
         return sqrt(variance / n)
 
     @property
@@ -69,9 +76,14 @@ class Scores:
 
     @property
     def text(self) -> str:
-        """The mean and its standard error in words."""
-        error = self.standard_error
-        return f"{self.mean_text} ± {f'{100 * error:.1f}' if self._is_share else f'{error:.3f}'}"
+        """The mean and its standard error in words, and of how many folds if not of all."""
+        n, n_folds, error = len(self.known), len(self.values), self.standard_error
+        if not n:
+            return "not defined: every fold lacks a label"
+        text = self.mean_text
+        if not isnan(error):
+            text += f" ± {f'{100 * error:.1f}' if self._is_share else f'{error:.3f}'}"
+        return text if n == n_folds else f"{text} ({n} of {n_folds} folds, others lack a label)"
 
     @property
     def _is_share(self) -> bool:
@@ -98,6 +110,9 @@ class Evaluation:
     groups : str or None
         Regular expression that finds the group of a bag in its name. Bags of a group stay in one
         fold.
+    positive : label or None
+        The label that the score is about, if it is about one of two. None: the positive one of
+        the model.
     """
 
     output: Output
@@ -106,6 +121,7 @@ class Evaluation:
     seed: int
     scoring: str | None = None
     groups: str | None = None
+    positive: Any = None
 
     def choose(self, estimator: Any, grid: Grid, folds: int) -> tuple[dict[str, Any], Scores]:
         """Return the parameters of the grid with the best mean over the folds, and their scores."""
@@ -147,8 +163,7 @@ class Evaluation:
             Scores(metric, tuple(found[f"test_{metric}"].tolist()), protocol)
             for metric in self._metrics
         )
-        known = [scores for scores in others if not isnan(scores.mean)]
-        return replace(first, others=tuple(known))
+        return replace(first, others=tuple(others))
 
     def _search(
         self, estimator: Any, grid: Grid, folds: int, advance: Advance, *, refit: bool = True
@@ -168,26 +183,33 @@ class Evaluation:
         """Return the scorer of all metrics; every fit is scored once, which moves the bar."""
         import numpy as np
 
-        (first, first_scorer), *others = self._metrics.items()
-        n_classes = len(np.unique(self.y))
+        metrics, n_classes = self._metrics, self._n_labels
 
         def score(model: Any, bags: "Bags", y: "NDArray[Any]") -> dict[str, float]:
             lacks_some = len(np.unique(y)) < n_classes
-            values = {first: float(first_scorer(model, bags, y))}
-            for name, scorer in others:
-                is_defined = not (lacks_some and name in _OF_ALL_CLASSES)
-                values[name] = float(scorer(model, bags, y)) if is_defined else nan
+            values = {
+                name: nan
+                if lacks_some and name in _OF_ALL_CLASSES
+                else float(scorer(model, bags, y))
+                for name, scorer in metrics.items()
+            }
             advance(1)
             return values
 
         return score
 
     def _first_scorer(self, advance: Advance) -> Callable[..., float]:
-        """Return the scorer of the first metric alone."""
-        scorer = next(iter(self._metrics.values()))
+        """Return the scorer of the first metric alone, by which to choose."""
+        name, scorer = next(iter(self._metrics.items()))
 
         def score(model: Any, bags: "Bags", y: "NDArray[Any]") -> float:
             value = float(scorer(model, bags, y))
+            if isnan(value):
+                msg = (
+                    f"parameters cannot be chosen by {name}, which is not defined on a fold that "
+                    "lacks a label: lower --cv, or choose by another --scoring."
+                )
+                raise CommandError(msg, code="usage", where="--scoring")
             advance(1)
             return value
 
@@ -196,21 +218,29 @@ class Evaluation:
     @cached_property
     def _metrics(self) -> dict[str, Callable[..., float]]:
         """The scorers by name; the first is the one that counts."""
-        import numpy as np
-        from sklearn.metrics import get_scorer
-
         from bagwise.metrics import average_precision_scorer
 
         if self._is_multilabel:
-            first = {} if self.scoring is None else {self.scoring: get_scorer(self.scoring)}
+            first = {} if self.scoring is None else {self.scoring: self._named(self.scoring)}
             return first | {_RANKING: average_precision_scorer}
         usual = dict(_USUAL)
-        if len(np.unique(self.y)) > 2:
+        if self._n_labels > 2:
             del usual["AUC"]
         known = {name: ours for ours, name in usual.items()}
         wanted = self.scoring or "accuracy"
         names = {known.get(wanted, wanted): wanted} | usual
-        return {name: get_scorer(scoring) for name, scoring in names.items()}
+        return {name: self._named(scoring) for name, scoring in names.items()}
+
+    def _named(self, scoring: str) -> Callable[..., float]:
+        """Return the scorer that scikit-learn has by a name, about the positive label."""
+        from sklearn.metrics import get_scorer
+
+        from bagwise.metrics import OF_POSITIVE_CLASS, make_positive_scorer
+
+        if scoring in OF_POSITIVE_CLASS and not self._is_multilabel and self._n_labels == 2:
+            return make_positive_scorer(scoring, pos_label=self.positive)
+        scorer: Callable[..., float] = get_scorer(scoring)
+        return scorer
 
     def _splitter(self, folds: int) -> Any:
         from sklearn.model_selection import KFold, StratifiedKFold
@@ -241,6 +271,12 @@ class Evaluation:
     @property
     def _is_multilabel(self) -> bool:
         return self.y.ndim == 2
+
+    @cached_property
+    def _n_labels(self) -> int:
+        import numpy as np
+
+        return len(np.unique(self.y))
 
     def _protocol(self, folds: int, inner: int | None = None) -> str:
         how = "shuffled" if self._is_multilabel else "stratified, shuffled"
@@ -290,6 +326,14 @@ def check_scoring(name: str) -> None:
     if name not in known:
         msg = f"scikit-learn has no score {name!r}. {did_you_mean(name, known)}"
         raise CommandError(msg, code="usage", where="--scoring")
+
+
+def check_measurable(name: str, model: Any) -> None:
+    """Refuse a score that asks a model for what it does not have."""
+    from bagwise.metrics import check_scored
+
+    with bad_input(code="usage", where="--scoring"):
+        check_scored(name, model)
 
 
 def check_pattern(pattern: str) -> None:

@@ -11,9 +11,10 @@ The object that ``--json`` prints::
                "key": INSTANCE, "next": [INSTANCE, ...]}],
      "report": {"path": str, "bytes": int} or null}
 
-with INSTANCE ``{"instance": place in the bag from 0, "name": str or null, "score": float}``. With
-two classes, scores are for the second one; with more, and with clusters, for the one predicted.
-With label lists there is an entry for each label predicted, or for the best one if none is.
+with INSTANCE ``{"instance": place in the bag of the file, from 0, "name": str or null, "score":
+float}``. With two classes, scores are for the second one; with more, and with clusters, for the one
+predicted. With label lists there is an entry for each label predicted, or for the best one if none
+is.
 """
 
 import shlex
@@ -204,12 +205,17 @@ def _as_text(model: FittedModel, data: LoadedData, stories: list[_Story]) -> str
 
 def _instance_text(data: LoadedData, story: _Story, k: int) -> str:
     name = data.instance_name(story.bag, story.places[k])
-    return str(story.places[k]) if name is None else f"{story.places[k]} {printable(name)}"
+    place = data.place(story.bag, story.places[k])
+    return str(place) if name is None else f"{place} {printable(name)}"
 
 
 def _as_json(data: LoadedData, story: _Story) -> dict[str, Any]:
     instances = [
-        {"instance": place, "name": data.instance_name(story.bag, place), "score": score}
+        {
+            "instance": data.place(story.bag, place),
+            "name": data.instance_name(story.bag, place),
+            "score": score,
+        }
         for place, score in zip(story.places, story.scores, strict=True)
     ]
     return {
@@ -250,6 +256,7 @@ def _write_report(
             label_names=labels,
             description=data.description if told else f"{data.description} {_SEEN}",
             facts={"Command": shlex.join(command)},
+            places=data.places,
         )
     output.note(f"Report: {report} ({size / 1000:,.0f} kB), {report.resolve().as_uri()}")
     return size

@@ -1,8 +1,12 @@
 """Files that commands write: checked before the work, complete or not there at all.
 
 One rule holds for all of them. A model, a report or a table of results may replace one of its own
-kind, which a command has made before. Whatever else is there is the user's, and so is all that the
-command reads: it is replaced with ``--overwrite`` alone. Stores hold data, and need it always.
+kind, which the same command has made before. Whatever else is there is the user's, and so are all
+files and folders that the command reads: they are changed with ``--overwrite`` alone. Stores hold
+data, and need it always.
+
+A table has no room for a seal. It is taken for one of ours if every line is as the command writes
+it: an edit that leaves it so is not noticed.
 """
 
 import csv
@@ -10,7 +14,7 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,23 +35,77 @@ class Kind:
         What it is called in messages.
     beginning : bytes
         Regular expression for its first bytes.
+    holds : callable, optional
+        Tells of the rows of a table, the first of which is its head, whether they can be ours.
     """
 
     name: str
     beginning: bytes
+    holds: Callable[[list[list[str]]], bool] | None = None
 
     def fits(self, path: Path) -> bool:
         """Tell whether a file is of this kind; an empty one is of every kind."""
         with path.open("rb") as file:
             start = file.read(_SEEN_BYTES)
-        return not start or re.match(self.beginning, start, re.DOTALL) is not None
+        if start and re.match(self.beginning, start, re.DOTALL) is None:
+            return False
+        return not start or self.holds is None or self._has_rows(path)
+
+    def _has_rows(self, path: Path) -> bool:
+        assert self.holds is not None
+        try:
+            text = path.read_bytes().decode()
+            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        except (UnicodeError, csv.Error):
+            return False
+        head, *rest = rows
+        whole = all(len(row) == len(head) for row in rest) and csv_text(head, rest) == text
+        return whole and self.holds(rows)
+
+
+def _are_predictions(rows: list[list[str]]) -> bool:
+    """Tell whether scores are numbers; of two classes, also whether labels follow their signs."""
+    head, *rest = rows
+    if not all(_is_number(cell) for row in rest for cell in row[2:]):
+        return False
+    if head[2:] != ["score"]:
+        return True
+    sides = [{row[1] for row in rest if side * float(row[2]) > 0} for side in (-1.0, 1.0)]
+    return all(len(labels) <= 1 for labels in sides) and not sides[0] & sides[1]
+
+
+def _are_clusters(rows: list[list[str]]) -> bool:
+    return all(_is_count(cell) for row in rows[1:] for cell in row[1:])
+
+
+def _are_annotations(rows: list[list[str]]) -> bool:
+    return all(_is_count(row[1]) and (not row[4] or _is_number(row[4])) for row in rows[1:])
+
+
+def _is_number(cell: str) -> bool:
+    """Tell whether a cell is a number as `csv_text` writes it."""
+    try:
+        return repr(float(cell)) == cell
+    except ValueError:
+        return False
+
+
+def _is_count(cell: str) -> bool:
+    return re.fullmatch("0|-?[1-9][0-9]*", cell) is not None
 
 
 MODEL = Kind("a model", rb'.{8}\{"__metadata__":\{"bagwise":')
 REPORT = Kind("a report of bagwise", rb'<!doctype html>.*<meta name="generator" content="bagwise ')
-TABLE = Kind(
-    "a table that bagwise wrote",
-    rb'bag,predicted,"?score[ \n]|bag,cluster(,key instance)?\n|bag,instance,name,label,score\n',
+PREDICTIONS = Kind(
+    "a table as 'bagwise predict' writes it", rb'bag,predicted,"?score[ \n]', _are_predictions
+)
+CLUSTERS = Kind(
+    "a table as 'bagwise cluster' writes it", rb"bag,cluster(,key instance)?\n", _are_clusters
+)
+ANNOTATIONS = Kind(
+    "a table as 'bagwise annotate' writes it",
+    rb"bag,instance,name,label,score\n",
+    _are_annotations,
 )
 
 
@@ -75,26 +133,28 @@ def check_target(
         What the user named it with.
     """
     _check_writable(path, option)
-    if overwrite or not path.exists():
+    if overwrite:
         return
     way_out = "Choose another name, or replace it with --overwrite."
-    for source in inputs:
-        if _is_part(path, source):
-            where = "read by this command" if path.samefile(source) else f"a file of {source}"
-            msg = f"{option} {path} is {where}. {way_out}"
+    for source in filter(Path.exists, inputs):
+        if path.exists() and path.samefile(source):
+            msg = f"{option} {path} is read by this command. {way_out}"
             raise CommandError(msg, code="output", where=str(path))
-    if not kind.fits(path):
+        _check_outside(path, source, option)
+    if path.exists() and not kind.fits(path):
         msg = f"{option} {path} exists and is not {kind.name}. {way_out}"
         raise CommandError(msg, code="output", where=str(path))
 
 
-def check_store_target(path: Path, *, overwrite: bool) -> None:
+def check_store_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool) -> None:
     """Find out before the work that a store cannot be made, or would replace another.
 
     Parameters
     ----------
     path : Path
         The folder to be.
+    inputs : iterable of Path
+        Files and folders that the command reads.
     overwrite : bool
         Whether a store that is there may be replaced.
     """
@@ -106,15 +166,19 @@ def check_store_target(path: Path, *, overwrite: bool) -> None:
         raise CommandError(msg, code="output", where=str(path))
     if not path.is_dir():
         _check_writable(path, "TARGET")
+    if not overwrite:
+        for source in inputs:
+            _check_outside(path, source, "TARGET")
 
 
-def _is_part(path: Path, source: Path) -> bool:
-    """Tell whether a file that exists is the source, under whatever name, or lies inside it."""
-    if not source.exists():
-        return False
-    return path.samefile(source) or (
-        source.is_dir() and path.resolve().is_relative_to(source.resolve())
-    )
+def _check_outside(path: Path, source: Path, option: str) -> None:
+    """Refuse to write into a folder that is read."""
+    if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+        msg = (
+            f"{option} {path} is inside {source}, which this command reads. Choose another "
+            "folder, or write it there with --overwrite."
+        )
+        raise CommandError(msg, code="output", where=str(path))
 
 
 def _check_writable(path: Path, option: str) -> None:

@@ -10,7 +10,9 @@ The object that ``--json`` prints::
                "path": str, "bytes": int, or null both if it was not to be saved},
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
-                          "values": [float per fold], "protocol": str,
+                          "values": [float per fold, or null where it lacks a label that the
+                                     metric needs: mean and error are of the others],
+                          "protocol": str,
                           "others": [{"metric", "mean", "standard_error", "values"}],
                           "baseline": {"label": most frequent one, "accuracy": its share}, or
                                       null with label lists} or null,
@@ -38,6 +40,7 @@ from bagwise.cli._evaluate import (
     SEARCH_FOLDS,
     Evaluation,
     Scores,
+    check_measurable,
     check_pattern,
     check_scoring,
     grid_size,
@@ -51,8 +54,8 @@ from bagwise.cli._models import (
     prepared,
     scaling_text,
 )
-from bagwise.cli._output import CommandError, Output, bad_input, json_value
-from bagwise.cli._positive import positive_label, told_positive
+from bagwise.cli._output import CommandError, Output, bad_input, json_value, number
+from bagwise.cli._positive import tell_positive, told_positive
 from bagwise.cli._words import count, parse_grid, parse_settings, printable
 
 if TYPE_CHECKING:
@@ -116,6 +119,8 @@ def run_fit(
         cls = find_model(model)
         _check_settings(cls, given, choices, seed)
         _check_evaluation(scoring, groups, is_wanted=bool(folds or choices))
+        if scoring is not None:
+            check_measurable(scoring, cls())
     learns_from_labels = kind_of(cls) != "clusterer"
     if not learns_from_labels and (folds or choices):
         msg = f"{cls.__name__} learns without labels: there is no accuracy for --cv or --grid."
@@ -124,7 +129,7 @@ def run_fit(
     y = data.need_labels(f"{cls.__name__} learns from labels") if learns_from_labels else None
     model_alone = make_model(cls, given, seed, "--param")
     names = [*given, *choices]
-    model_alone.set_params(**positive_label(output, model_alone, y, positive, names))
+    scored = tell_positive(output, model_alone, y, positive, names, scoring)
     if scale:
         output.note(scaling_text(data.bags))
     started = time.perf_counter()
@@ -135,7 +140,7 @@ def run_fit(
     chosen: dict[str, Any] = {}
     with bad_input(code="data", where=request.data), output.warnings():
         if y is not None:
-            evaluation = Evaluation(output, data.bags, y, seed, scoring, groups)
+            evaluation = Evaluation(output, data.bags, y, seed, scoring, groups, scored)
             candidates = {f"{prefix}{name}": values for name, values in choices.items()}
             if folds:
                 validation = evaluation.validate(estimator, candidates, folds)
@@ -172,8 +177,8 @@ def run_fit(
         "seconds": round(time.perf_counter() - started, 3),
     }
     lines = [f"{_name_text(cls.__name__, {**given, **chosen})} on {data.summary()}"]
-    if pos_label is not None:
-        lines.append(f"Positive label: {printable(data.label_text(pos_label))}")
+    if (shown := scored if pos_label is None else pos_label) is not None:
+        lines.append(f"Positive label: {printable(data.label_text(shown))}")
     if search is not None:
         lines.append(
             f"Chosen: {_settings_text(chosen)}, with {search.mean_text} {search.metric} the "
@@ -255,9 +260,10 @@ def _check_evaluation(scoring: str | None, groups: str | None, *, is_wanted: boo
 def _as_json(
     scores: Scores, *, folds_too: bool = True, with_protocol: bool = True
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"metric": scores.metric, "mean": scores.mean}
+    found: dict[str, Any] = {"metric": scores.metric, "mean": number(scores.mean)}
     if folds_too:
-        found |= {"standard_error": scores.standard_error, "values": list(scores.values)}
+        values = [number(value) for value in scores.values]
+        found |= {"standard_error": number(scores.standard_error), "values": values}
     if with_protocol:
         found["protocol"] = scores.protocol
     return found

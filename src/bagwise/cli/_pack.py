@@ -32,7 +32,7 @@ def run_pack(output: Output, request: DataRequest, target: Path, *, overwrite: b
     overwrite : bool
         Whether a store that is there may be replaced.
     """
-    check_store_target(target, overwrite=overwrite)
+    check_store_target(target, inputs=request.paths(), overwrite=overwrite)
     started = time.perf_counter()
     guessed: Mapping[str, str] = {}
     with bad_input(code="output", where=str(target)):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bagwise.cli._data import DataRequest, LoadedData, load_data
-from bagwise.cli._files import TABLE, check_target, csv_text, hand_over
+from bagwise.cli._files import PREDICTIONS, check_target, csv_text, hand_over
 from bagwise.cli._models import FittedModel, check_width, load_model
 from bagwise.cli._output import Output, bad_input, json_value
 from bagwise.cli._words import count
@@ -53,7 +53,7 @@ def run_predict(
         Whether a file that is not of this kind, or that is read, may be replaced.
     """
     if target is not None:
-        check_target(target, TABLE, inputs=[path, *request.paths()], overwrite=overwrite)
+        check_target(target, PREDICTIONS, inputs=[path, *request.paths()], overwrite=overwrite)
     with output.busy("Loading"):
         model = load_model(path)
     request = model.request(request)

@@ -1,34 +1,37 @@
 """K-means on instances, and the vote of its instances for each bag."""
 
-import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, segment_argmax
+from bagwise.bags import Bags, BagSource, segment_argmax
 from bagwise.base import BagClusterer, BagTags, Summary, documented, used_first
-from bagwise.cluster._starts import given_init, kmeans_runs
+from bagwise.cluster._starts import (
+    dense_rows,
+    distant_rows,
+    drawn_rows,
+    given_init,
+    kmeans_runs,
+    squared_distances,
+)
 from bagwise.cluster._ties import scores_of
 from bagwise.cluster._votes import shares
-from bagwise.kernels import InstanceMetric, nearest
-from bagwise.solvers import Certificate, Status
-
-_SQUARED = InstanceMetric("sqeuclidean")
+from bagwise.solvers import Result
 
 
 @documented
 class BagKMeans(BagClusterer):
     r"""Cluster instances with k-means, and give each bag the cluster that its instances vote for.
 
-    scikit-learn's `KMeans` finds centres :math:`z_1, \dots, z_k` for the instances of all bags,
+    Lloyd's steps find centres :math:`z_1, \dots, z_k` for the instances of all bags,
 
     .. math:: \min_z \sum_i \sum_{x \in B_i} \min_c |x - z_c|^2,
 
@@ -48,7 +51,8 @@ class BagKMeans(BagClusterer):
         the background that most bags are full of.
     init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features)
         The first centres: instances drawn far from each other, instances drawn at random, what a
-        function of (instances, n_clusters, random_state) returns, or given.
+        function of (instances, n_clusters, random_state) returns, or given. The function gets all
+        instances at once, as a copy if the bags are selected from many.
     n_init : int
         Number of starts; the one with the smallest objective is kept. One if centres are given.
     max_iter : int
@@ -56,6 +60,9 @@ class BagKMeans(BagClusterer):
     tol : float
         Change of the centres at which they count as settled, in units of the mean variance of the
         features.
+    max_memory : int, str or None
+        Bound on the instances in memory at a time, in bytes or like ``"512MB"``, where they are
+        read from a file (`bagwise.Bags.open`). It does not change the result.
     |random_state: starts, n_jobs: starts|
 
     Attributes
@@ -81,6 +88,9 @@ class BagKMeans(BagClusterer):
 
     Notes
     -----
+    Instances are read in passes, one for each step; those of random folds are not copied. A centre
+    that no instance is nearest to is moved to the instance farthest from its own centre.
+
     Ties go to the cluster of the lowest number. The majority vote is the K-means of the comparison
     in [1]_; the other vote is ours. `transform` returns what is compared in the vote: with
     ``"majority"`` the histogram of the bag over the clusters.
@@ -116,6 +126,7 @@ class BagKMeans(BagClusterer):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -131,6 +142,7 @@ class BagKMeans(BagClusterer):
         n_init: int = 10,
         max_iter: int = 300,
         tol: float = 1e-4,
+        max_memory: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -140,13 +152,17 @@ class BagKMeans(BagClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
-        best = self._best_start(bags)
-        centers = best.cluster_centers_
-        scores = _closeness(bags, centers)
+        n_threads = effective_n_jobs(self.n_jobs)
+        source = BagSource(bags, n_threads=n_threads, max_memory=self.max_memory)
+        best = self._best_start(source)
+        centers = best.x.astype(bags.dtype)
+        scores = _closeness(source, centers)
+        inertia = float(-scores.max(axis=1).sum())
         votes = shares(bags, scores.argmax(axis=1), self.n_clusters)
         weights = np.ones(self.n_clusters)
         if self.vote == "mil":
@@ -155,44 +171,50 @@ class BagKMeans(BagClusterer):
         labels, order = used_first(self, (votes * weights).argmax(axis=1), self.n_clusters)
         scores = scores[:, order]
         own = scores[np.arange(len(scores)), np.repeat(labels, bags.sizes)]
-        ended = Status.CONVERGED if best.n_iter_ < self.max_iter else Status.MAX_ITER
         return {
             "labels_": labels,
             "instance_labels_": scores.argmax(axis=1),
             "key_instances_": segment_argmax(own, bags.offsets[:-1], bags.offsets[1:]),
             "cluster_centers_": np.ascontiguousarray(centers[order]),
             "vote_weights_": weights[order],
-            "inertia_": float(best.inertia_),
-            "result_": Certificate(
-                objective=float(best.inertia_),
-                status=ended,
-                n_iter=int(best.n_iter_),
-                history=np.array([best.inertia_], np.float64),
+            "inertia_": inertia,
+            "result_": replace(
+                best.certificate,
+                objective=inertia,
+                history=np.append(best.history[:-1], inertia),
             ),
         }
 
-    def _best_start(self, bags: Bags) -> KMeans:
-        """Return the fitted `KMeans` with the smallest objective, the first if several have it."""
-        fixed = not isinstance(self.init, str) and not callable(self.init)
-        if fixed:
-            given_init(self, "centres", (self.n_clusters, bags.n_features))
-        random = check_random_state(self.random_state)
-        with warnings.catch_warnings():
-            # That fewer centres than clusters were found is said of bags, in `used_first`.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            runs = kmeans_runs(
-                bags, self.n_clusters, 1 if fixed else self.n_init, random,
-                init=self.init, max_iter=self.max_iter, tol=self.tol,
-                n_threads=effective_n_jobs(self.n_jobs),
-            )  # fmt: skip
-            return min(runs, key=lambda model: float(model.inertia_))
+    def _best_start(self, source: BagSource) -> Result:
+        """Return the centres with the smallest objective, the first if several have it."""
+        bags, k = source.bags, self.n_clusters
+
+        def draw(random: np.random.RandomState) -> NDArray[Any]:
+            if not isinstance(self.init, str):
+                made = self.init(bags.instances, k, random) if callable(self.init) else self.init
+                return given_init(
+                    self,
+                    "centres",
+                    (k, bags.n_features),
+                    made.toarray() if sp.issparse(made) else made,
+                )
+            if self.init == "random":
+                return dense_rows(bags, drawn_rows(bags.n_instances, k, random))
+            return dense_rows(bags, distant_rows(source, k, random))
+
+        is_drawn = isinstance(self.init, str) or callable(self.init)
+        runs = kmeans_runs(
+            source, draw, self.n_init if is_drawn else 1, check_random_state(self.random_state),
+            tol=self.tol, max_iter=self.max_iter, n_threads=effective_n_jobs(self.n_jobs),
+        )  # fmt: skip
+        return min(runs, key=lambda result: result.objective)
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         labels = self._instance_outputs(bags).argmax(axis=1)
         return shares(bags, labels, len(self.vote_weights_)) * self.vote_weights_
 
     def _instance_outputs(self, bags: Bags) -> Floats:
-        return _closeness(bags, self.cluster_centers_)
+        return _closeness(BagSource(bags), self.cluster_centers_)
 
     def __bagwise_tags__(self) -> BagTags:
         if isinstance(self.init, str):
@@ -202,8 +224,7 @@ class BagKMeans(BagClusterer):
         )
 
 
-def _closeness(bags: Bags, centers: NDArray[Any]) -> Floats:
+def _closeness(source: BagSource, centers: NDArray[Any]) -> Floats:
     """Return minus the squared distances of the instances from the centres."""
-    rows = np.arange(len(centers), dtype=np.int64)
-    distance = nearest(_SQUARED, centers, rows, rows + 1, bags.instances)
+    distance = squared_distances(source, centers)
     return scores_of(distance.T, distance.dtype)

@@ -205,7 +205,7 @@ class CPM3C(BagClusterer):
         self, source: BagSource, problem: dict[str, Any]
     ) -> tuple[MMCResult, tuple[Certificate, ...]]:
         """Run all starts; return the one with the smallest objective, and all certificates."""
-        starts = self._starts(source.bags)
+        starts = self._starts(source)
 
         def run(start: Floats) -> MMCResult:
             return solve_mmc_by_cuts(source, start, max_cuts=self.max_cuts, **problem)
@@ -218,16 +218,16 @@ class CPM3C(BagClusterer):
         results = list(ordered_map(run, starts, n_threads=n_threads))
         return min(results, key=rank), tuple(result.certificate for result in results)
 
-    def _starts(self, bags: Bags) -> Floats:
-        shape = (self.n_clusters, bags.n_features)
+    def _starts(self, source: BagSource) -> Floats:
+        shape = (self.n_clusters, source.bags.n_features)
         if not isinstance(self.init, str):
             return given_weights(self, shape)
         random = check_random_state(self.random_state)
         if self.init == "random":
             normal: Floats = random.normal(size=(self.n_init, *shape))
             return normal
-        order = order_by_values(bags, random)
-        return kmeans_weights(bags, order, self.n_clusters, self.n_init, random)
+        order = order_by_values(source, random)
+        return kmeans_weights(source, order, self.n_clusters, self.n_init, random)
 
     # ------------------------------------------------------------------------------ new bags
 

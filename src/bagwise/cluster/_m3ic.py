@@ -12,7 +12,15 @@ from sklearn.utils import check_random_state
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import warn
-from bagwise.bags import Bags, BagSource, in_parts, scan_max, segment_argmax, segment_max
+from bagwise.bags import (
+    Bags,
+    BagSource,
+    in_parts,
+    rows_of,
+    scan_max,
+    segment_argmax,
+    segment_max,
+)
 from bagwise.base import (
     MAP_CONSTRAINTS,
     BagClusterer,
@@ -95,8 +103,8 @@ class M3IC(KernelParameters, BagClusterer):
         Most rounds of a search.
     max_memory : int, str or None
         Bound on the instances in memory at a time, in bytes or like ``"512MB"``, where they are
-        read from a file (`bagwise.Bags.open`); the key instances come on top. Kernels and
-        ``init="kmeans"`` need all instances at once and do not keep to it.
+        read from a file (`bagwise.Bags.open`); the key instances come on top. With a kernel other
+        than the linear one the features of all instances come on top too.
     random_state : int, RandomState or None
         Where first weights and random maps come from.
     n_jobs : int or None
@@ -254,7 +262,7 @@ class M3IC(KernelParameters, BagClusterer):
             return FeatureMap(kernel), bags
         feature_map, features = make_features(
             kernel,
-            bags.instances,
+            rows_of(bags),
             approx=self.approx,
             rank=self.rank,
             rng=rng,
@@ -323,9 +331,15 @@ class M3IC(KernelParameters, BagClusterer):
             shape = (self.n_init, self.n_clusters, bags.n_features)
             normal: Floats = random.normal(size=shape)
             return normal
-        order = order_by_values(bags, random)  # the starts are the same in any order of bags
+        n_threads = self._n_threads()
+        in_passes = self.kernel == "linear" or self.approx is not None  # else all are held
+        limit = self.max_memory if in_passes else None
+        source = BagSource(bags, n_threads=n_threads, max_memory=limit)
+        order = order_by_values(source, random)  # the starts are the same in any order of bags
         if self.init == "kmeans":
-            return kmeans_weights(mapped, order, self.n_clusters, self.n_init, random)
+            if mapped is not bags:
+                source = BagSource(mapped, n_threads=n_threads)
+            return kmeans_weights(source, order, self.n_clusters, self.n_init, random)
         # Sums of instances, as weights of a kernel are, whatever the features that stand for it.
         rows = random.permutation(order)[:_MOST_SUMMED]
         factors = random.normal(size=(self.n_init, self.n_clusters, len(rows)))
@@ -362,7 +376,7 @@ class M3IC(KernelParameters, BagClusterer):
         return self._best(bags)[0]
 
     def _instance_outputs(self, bags: Bags) -> Floats:
-        return expand(self, bags.instances)
+        return expand(self, rows_of(bags))
 
     def _key_places(self, bags: Bags) -> Integers:
         best, places = self._best(bags)
@@ -383,7 +397,7 @@ class M3IC(KernelParameters, BagClusterer):
             matrix, starts, stops = bags.segments
             best, places = scan_max(matrix, fitted["coef_"], starts, stops, n_threads=n_threads)
             return best.astype(np.float64, copy=False), places
-        scores, offsets = expand(self, bags.instances, fitted), bags.offsets
+        scores, offsets = expand(self, rows_of(bags), fitted), bags.offsets
         best = segment_max(scores, offsets[:-1], offsets[1:])
         return best, segment_argmax(scores, offsets[:-1], offsets[1:])
 

@@ -36,7 +36,12 @@ class Gallery:
 
 
 def make_gallery(
-    bags: Bags, verdicts: Verdicts, is_key: Booleans | None, render: Render | None, n_shown: int
+    bags: Bags,
+    verdicts: Verdicts,
+    is_key: Booleans | None,
+    render: Render | None,
+    n_shown: int,
+    numbers: Integers | None = None,
 ) -> Gallery:
     """Choose bags evenly from the worst margin to the best, and describe them.
 
@@ -54,6 +59,8 @@ def make_gallery(
         See `render_contents`.
     n_shown : int
         How many bags to show, at most.
+    numbers : ndarray of int or None
+        Number of each instance in its bag; None: they are counted from 0.
     """
     n_shown = min(n_shown, len(bags))
     ranked = np.argsort(verdicts.margins if verdicts.is_judged else verdicts.scores, kind="stable")
@@ -70,7 +77,7 @@ def make_gallery(
         "binary": verdicts.is_binary,
         "judged": verdicts.is_judged,
         "bags": [
-            _describe_bag(bags, verdicts, int(bag), places)
+            _describe_bag(bags, verdicts, int(bag), places, numbers)
             | {"bin": int(bins[bag]), "unsure": int(unsure[bag])}
             for bag, places in zip(chosen, inside, strict=True)
         ],
@@ -114,11 +121,15 @@ def _choose_instances(bags: Bags, verdicts: Verdicts, bag: int) -> Integers:
     return np.sort(np.argsort(-strength, kind="stable")[:MAX_INSTANCES])
 
 
-def _describe_bag(bags: Bags, verdicts: Verdicts, bag: int, places: Integers) -> dict[str, Any]:
+def _describe_bag(
+    bags: Bags, verdicts: Verdicts, bag: int, places: Integers, numbers: Integers | None
+) -> dict[str, Any]:
     key = -1
     if verdicts.keys is not None:
         key = int(np.searchsorted(places, verdicts.keys[bag]))
-    some = {} if len(places) == bags.sizes[bag] else {"places": places.tolist()}
+    told = places if numbers is None else numbers[bags.offsets[bag] + places]
+    is_counted = len(places) == bags.sizes[bag] and (told == places).all()
+    some = {} if is_counted else {"places": told.tolist()}
     return {
         "name": f"bag {bag}" if bags.bag_names is None else str(bags.bag_names[bag]),
         "truth": None if verdicts.truth is None else _describe_labels(verdicts.truth[bag]),

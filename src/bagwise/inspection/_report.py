@@ -9,6 +9,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from bagwise._files import write_file
 from bagwise._version import __version__
 from bagwise.bags import Bags
@@ -44,6 +46,7 @@ def report(
     max_bags: int = 400,
     max_bytes: int = MAX_BYTES,
     pos_label: Any = None,
+    places: Any = None,
 ) -> str:
     """Return a self-contained HTML page on what a fitted classifier does with bags.
 
@@ -97,6 +100,9 @@ def report(
     pos_label : label, optional
         The positive one of two classes, to which the key instances belong. Default: that of the
         classifier, or the second class if it has none.
+    places : array-like of int of shape (n_instances,), optional
+        Number by which each instance is known in its bag, such as its row in a file from which
+        some were left out. Default: they are counted from 0.
 
     Examples
     --------
@@ -116,6 +122,13 @@ def report(
     estimator = unwrapped(estimator)
     verdicts = judge(estimator, bags, y, label_names, pos_label)
     truth = None if is_key is None else check_is_key(is_key, bags)
+    numbers = None if places is None else np.asarray(places)
+    if numbers is not None and numbers.shape != (bags.n_instances,):
+        msg = (
+            f"places must have one number for each of the {bags.n_instances} instances. "
+            f"Got shape {numbers.shape}."
+        )
+        raise ValueError(msg)
     certificates = [(card.name, card.certificate) for card in cards]
     if verdicts.is_judged:
         own = next((card for card in cards if card.name == name), None)
@@ -148,7 +161,7 @@ def report(
     }
     n_shown = min(max_bags, len(bags))
     while True:
-        gallery = make_gallery(bags, verdicts, truth, render, n_shown)
+        gallery = make_gallery(bags, verdicts, truth, render, n_shown, numbers)
         page = _assemble(parts, gallery, len(bags))
         size = len(page.encode())
         if size <= max_bytes or n_shown == 1:

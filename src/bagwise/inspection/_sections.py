@@ -58,8 +58,8 @@ def judged_sections(
         "charts": _judged_charts(verdicts),
         "methods": (
             "<section aria-labelledby='methods-title'>\n<h2 id='methods-title'>All methods</h2>\n"
-            f"<p>On the same {card.n_bags} bags. The bar shows the accuracy with its 95 % "
-            "interval; the thin mark is the baseline. <em>Key instance found</em>: "
+            f"<p>On the same {card.n_bags} bags. The bar shows the accuracy{_bar_rule(cards)}; "
+            "the thin mark is the baseline. <em>Key instance found</em>: "
             f"{_found_rule(verdicts)}</p>\n{method_table(cards, card.name, baseline)}\n</section>"
         ),
     }
@@ -141,6 +141,14 @@ def _judged_lead(card: MethodCard, verdicts: Verdicts, task: str, bags_name: str
     if card.n_found is not None and card.n_key_bags:
         text += _found_sentence(card.n_found, card.n_key_bags)
     return text
+
+
+def _bar_rule(cards: Sequence[MethodCard]) -> str:
+    """Say what is drawn around an accuracy: nothing on bags that a method learned from."""
+    drawn = [card.interval is not None for card in cards]
+    if not any(drawn):
+        return ""
+    return " with its 95 % interval" + ("" if all(drawn) else ", on bags that are new to a method")
 
 
 def _interval_text(interval: tuple[float, float]) -> str:

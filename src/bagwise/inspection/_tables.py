@@ -59,9 +59,7 @@ def certificate_table(certificates: Sequence[tuple[str, Certificate | None]], fe
         share = f"<small>relative {_tiny(result.relative_gap)}</small>" if bounded else ""
         status = str(result.status)
         good = "ok" if result.converged else "warn"
-        starts = ""
-        if result.n_starts > 1:
-            starts = f"<small>best of {result.n_starts} starts, {result.spread:.1%} apart</small>"
+        starts = f"<small>{result.starts_text}</small>" if result.starts_text else ""
         rows.append(
             f"<tr{_mark(name, featured)}><th scope='row'>{escape(name)}</th>"
             f"<td class='text'><span class='badge {good}'>{escape(_STATUS.get(status, status))}"

@@ -8,15 +8,12 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise.exceptions import BagFileError
-from bagwise.io._labels import BLANKS, parse_number
+from bagwise.io._labels import BLANKS, is_missing_cell, parse_number
 from bagwise.io._problems import TAKE_AS_NAN, bad, shown
 from bagwise.io._roles import Roles
 from bagwise.io._rows import Coded, Rows
 
 Line = tuple[int, list[str]]  # line number, cells
-
-#: Cells, in small letters, that say that a value is missing.
-MISSING_CELLS = ("", "?", "na", "nan", "null", "none")
 
 _BLOCK_ROWS = 4096
 _BLOCK_CELLS = 2**20
@@ -111,11 +108,6 @@ def parse_numbers(
             raise error_at(position)
         numbers[position] = np.nan if number is None else number
     return numbers
-
-
-def is_missing_cell(cell: str) -> bool:
-    """Tell whether a cell says that a value is missing."""
-    return cell.strip(BLANKS).lower() in MISSING_CELLS
 
 
 def not_a_number(where: object, cell: str, column: str, *, line: int) -> BagFileError:

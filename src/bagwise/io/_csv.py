@@ -17,7 +17,9 @@ from bagwise.io._roles import TABLE_OPTIONS, Columns, Roles, assign_roles
 from bagwise.io._rows import Reading, Rows
 from bagwise.io._streams import Source
 
-OPTIONS = frozenset({*TABLE_OPTIONS, "separator", "label_separator", "header", "encoding"})
+OPTIONS = frozenset(
+    {*TABLE_OPTIONS, "separator", "label_separator", "header", "encoding", "missing_words"}
+)
 
 _SAMPLE_BYTES = 2**18
 _SEPARATORS = ",;\t|"
@@ -52,6 +54,7 @@ def open_reading(source: Source, options: Options) -> Reading:
         label_columns=roles.label_names,
         label_separator=options.label_separator,
         n_rows=_guess_rows(source),
+        missing_words=options.takes_words,
     )
 
 

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bagwise._threads import ordered_map, thread_count
-from bagwise.io._cells import MISSING_CELLS
 from bagwise.io._columns import as_coded, as_numpy, zip_coded
+from bagwise.io._labels import MISSING_CELLS
 from bagwise.io._roles import Roles
 from bagwise.io._rows import Coded, Rows
 from bagwise.io._streams import Source

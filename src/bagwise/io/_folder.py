@@ -20,7 +20,7 @@ from bagwise.io._streams import Source
 
 OPTIONS = frozenset({
     "bag", "label", "separator", "label_separator", "preset", "label_table", "key", "on_empty",
-    "on_missing",
+    "on_missing", "missing_words",
 })  # fmt: skip
 
 _logger = logging.getLogger("bagwise")

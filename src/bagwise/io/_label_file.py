@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from bagwise.exceptions import BagFileError
 from bagwise.io._csv import find_separator, split_lines
-from bagwise.io._labels import make_label_table
+from bagwise.io._labels import is_blank, make_label_table
 from bagwise.io._options import Options
-from bagwise.io._problems import LEAVE_OUT, bad, shown
+from bagwise.io._problems import bad, label_is_missing, shown
 from bagwise.io._roles import BAG_NAMES, LABEL_NAMES, Columns, plain
 from bagwise.io._rows import Coded
 from bagwise.io._streams import Source, find_source, is_inside
@@ -64,15 +66,21 @@ def read_label_file(
         values.append(tuple(cells[j].strip() for j in chosen))
     if not names:
         raise bad(path, "the label table has no row.")
+    lacks = partial(is_blank, words=options.takes_words)
     left_out: list[str] = []
     if options.on_missing_label == "drop":
-        left_out = [n for n, cells in zip(names, values, strict=True) if "" in cells]
+        left_out = [n for n, cells in zip(names, values, strict=True) if any(map(lacks, cells))]
         if len(left_out) == len(names):
             raise bad(path, "no bag of the label table has a label.")
-        values = [cells for cells in values if "" not in cells]
-    kept = {name: number for name, number in names.items() if name not in set(left_out)}
-    first_blank = next((n for n, v in zip(kept.values(), values, strict=True) if "" in v), None)
-    labels, label_names = _understand(source, columns, chosen, matrix, values, options, first_blank)
+        values = [cells for cells in values if not any(map(lacks, cells))]
+    gone = set(left_out)
+    kept = {name: number for name, number in names.items() if name not in gone}
+    missing = [
+        (cell, label_is_missing(path, name, cell, line=number))
+        for (name, number), cells in zip(kept.items(), values, strict=True)
+        for cell in filter(lacks, cells)
+    ]
+    labels, label_names = _understand(source, columns, chosen, matrix, values, options, missing)
     return LabelFile(path, list(kept), list(kept.values()), labels, label_names, left_out)
 
 
@@ -113,13 +121,13 @@ def _understand(
     matrix: bool,
     values: list[tuple[str, ...]],
     options: Options,
-    first_blank: int | None,
+    missing: list[tuple[str, BagFileError]],
 ) -> tuple[NDArray[Any] | None, list[str] | None]:
     if not chosen:
         return None, None
-    missing = bad(source.path, f"the label is missing. {LEAVE_OUT}", line=first_blank)
-    if matrix and first_blank is not None:
-        raise missing
+    for cell, error in missing:
+        if matrix or cell:  # of an empty cell, wait whether it is an empty list
+            raise error
     coded = Coded.of(values if matrix else [value[0] for value in values])
     table = make_label_table(
         source.path,
@@ -128,6 +136,6 @@ def _understand(
         separator=options.label_separator,
         columns=[columns.names[j] for j in chosen] if matrix else None,
     )
-    if not table.are_lists and first_blank is not None:
-        raise missing
+    if missing and not table.are_lists:
+        raise missing[0][1]
     return table.rows[coded.codes], table.names

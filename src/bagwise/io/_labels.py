@@ -14,6 +14,9 @@ _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})\Z")  # 18 digits fit int64; "0
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 _MAX_CELLS = 10**8  # of a matrix of labels
 
+#: Cells, in small letters, that say that a value or a label is missing.
+MISSING_CELLS = ("", "?", "na", "n/a", "nan", "null", "none")
+
 LIST_SEPARATOR = ";"
 BLANKS = " \t\r\n\v\f"  # what `float` takes around a number; `str.strip` takes more
 
@@ -25,6 +28,18 @@ def parse_number(text: str) -> float | None:
         return None
     value = float(text)
     return value if np.isfinite(value) else None
+
+
+def is_missing_cell(cell: str) -> bool:
+    """Tell whether a cell of text says that a value or a label is missing."""
+    return cell.strip(BLANKS).lower() in MISSING_CELLS
+
+
+def is_blank(label: Any, *, words: bool) -> bool:
+    """Tell whether a label is missing: an empty cell, a null, NaN or, if asked, a word for it."""
+    if words and isinstance(label, str):
+        return is_missing_cell(label)
+    return bool(label is None or label == "" or label != label)
 
 
 def understand(values: Sequence[str]) -> NDArray[Any]:

@@ -31,6 +31,7 @@ class Options:
     on_empty: str | None = None
     on_missing: str | None = None
     on_missing_label: str | None = None
+    missing_words: bool | None = None
     allow_nan: bool | None = None
 
     def __post_init__(self) -> None:
@@ -47,8 +48,15 @@ class Options:
                 _refuse(name, "'error' or 'skip'", getattr(self, name))
         if self.on_missing_label not in (None, "error", "drop"):
             _refuse("on_missing_label", "'error' or 'drop'", self.on_missing_label)
+        if self.missing_words not in (None, True, False):
+            _refuse("missing_words", "True or False", self.missing_words)
         if self.preset not in (None, "trident", "clam", "torchmil"):
             _refuse("preset", "'trident', 'clam', 'torchmil' or None", self.preset)
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether words such as NA mean that a label is missing, in files that are text."""
+        return self.missing_words is not False
 
     def require(self, format_name: str, used: frozenset[str]) -> None:
         """Refuse options that have no meaning for a format."""

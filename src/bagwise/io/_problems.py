@@ -28,6 +28,35 @@ def shown(cell: object) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
+def label_is_missing(
+    where: object,
+    bag: object,
+    cell: object,
+    *,
+    line: int | None = None,
+    column: str | None = None,
+) -> BagFileError:
+    """Return the error for a label that is missing, and what to do about it.
+
+    Parameters
+    ----------
+    where, line
+        The file and its line, as for `bad`.
+    bag : object
+        The name of the bag.
+    cell : object
+        What stands for the label; a word may be meant as one.
+    column : str, optional
+        Its column, where there are several.
+    """
+    place = "" if column is None else f"column {column!r}: "
+    is_word = isinstance(cell, str) and cell != ""
+    has = shown(cell) if is_word else "none"
+    more = f" If {has} is a label, pass missing_words=False." if is_word else ""
+    msg = f"{place}the label is missing. Bag {shown(bag)} has {has}. {LEAVE_OUT}{more}"
+    return bad(where, msg, line=line)
+
+
 @contextmanager
 def foreign(where: object, what: str) -> Iterator[None]:
     """Turn whatever another library raises about a damaged file into the one error of readers.

@@ -69,9 +69,13 @@ def read(
         What to do about bags without a label: an empty cell, a null, NaN. "drop" leaves them out,
         also where labels are lists. A bag that has its label in some rows only is always an error.
         Default: "error".
+    missing_words : bool, optional
+        Text tables, label tables and svmlight: whether ``?``, ``NA``, ``N/A``, ``nan``, ``null``
+        and ``none``, in small letters or capitals, mean that a label is missing, as an empty cell
+        does. False: they are labels. In a list of several labels they always are. Default: True.
     allow_nan : bool, optional
-        Whether features may be missing: an empty cell, ``?``, ``NA``, ``nan``, ``null``, ``none``,
-        a null. They are NaN then, as `bagwise.Bags` says. Default: False.
+        Whether features may be missing: an empty cell, a null, one of these words. They are NaN
+        then, as `bagwise.Bags` says. Default: False.
 
     Returns
     -------

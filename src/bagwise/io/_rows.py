@@ -10,8 +10,9 @@ from scipy import sparse
 
 from bagwise._arrays import Integers
 from bagwise.bags import Bags
-from bagwise.io._labels import LabelTable, make_label_table
-from bagwise.io._problems import LEAVE_OUT, bad, shown
+from bagwise.exceptions import BagFileError
+from bagwise.io._labels import LabelTable, is_blank, make_label_table
+from bagwise.io._problems import bad, label_is_missing, shown
 from bagwise.io._streams import Source
 
 
@@ -80,6 +81,11 @@ class Reading:
     label_separator: str | Literal[False] | None = None
     n_rows: int = 0  # about how many rows there are, if that is known
     allow_nan: bool = False  # whether features of rows may be missing
+    missing_words: bool = False  # whether words such as NA mean that a label is missing
+
+    def lacks(self, label: Any) -> bool:
+        """Tell whether a label of this file is missing."""
+        return is_blank(label, words=self.missing_words)
 
     def place(self, number: int) -> str:
         """Say where a row is."""
@@ -87,15 +93,11 @@ class Reading:
         return f"{path}:{number}" if self.unit == "line" else f"{path}: {self.unit} {number}"
 
 
-def is_blank(label: Any) -> bool:
-    """Tell whether a label is an empty cell, a null or NaN."""
-    return bool(label is None or label == "" or label != label)
-
-
 def missing_labels(reading: Reading, labels: Coded) -> NDArray[np.bool_]:
     """Tell for each row whether its label, or one of its labels, is missing."""
     several = reading.label_columns is not None
-    blank = [any(map(is_blank, v)) if several else is_blank(v) for v in labels.values]
+    lacks = reading.lacks
+    blank = [any(map(lacks, v)) if several else lacks(v) for v in labels.values]
     return np.array(blank, dtype=bool)[labels.codes]
 
 
@@ -107,7 +109,7 @@ class Ledger:
         self._bags: dict[str, int] = {}
         self._labels: dict[Any, int] = {}
         self._label_of_bag = np.full(64, -1, dtype=np.int64)
-        self._blank: str | None = None  # where the first bag without a label is
+        self._blank: BagFileError | None = None  # about the first bag with an empty cell
         self._instance_labels: dict[Any, int] = {}
         self._instance_label_codes: list[Integers] = []
         self._instance_names: list[NDArray[Any]] = []
@@ -148,8 +150,7 @@ class Ledger:
         table, known = self._labels, self._label_of_bag
         numbers = np.array([table.setdefault(value, len(table)) for value in labels.values])
         codes = numbers[labels.codes]
-        if self._blank is None:
-            self._note_blank(rows, labels)
+        self._note_blank(rows, labels)
         fresh = known[bags] < 0
         known[bags[fresh][::-1]] = codes[fresh][::-1]  # of several, the last written stays
         differs = known[bags] != codes
@@ -172,15 +173,20 @@ class Ledger:
         missing = missing_labels(self._reading, labels)
         if not missing.any():
             return
-        row = int(np.argmax(missing))
+        empty = np.array([value == "" for value in labels.values], dtype=bool)[labels.codes]
+        if not (missing & ~empty).any() and self._blank is not None:
+            return
+        row = int(np.argmax(missing & ~empty if (missing & ~empty).any() else missing))
         place = self._reading.place(rows.line_of(row))
         value, names = labels.values[labels.codes[row]], self._reading.label_columns
+        bag, column = rows.bags.values[rows.bags.codes[row]], None
         if names is not None:
-            name = next(n for n, part in zip(names, value, strict=True) if is_blank(part))
-            raise bad(place, f"column {name!r}: the label is missing. {LEAVE_OUT}")
-        if value != "":
-            raise bad(place, f"the label is missing. {LEAVE_OUT}")
-        self._blank = place
+            parts = zip(names, value, strict=True)
+            column, value = next(pair for pair in parts if self._reading.lacks(pair[1]))
+        error = label_is_missing(place, bag, value, column=column)
+        if names is not None or value != "":
+            raise error
+        self._blank = error
 
     @property
     def bag_names(self) -> list[str]:
@@ -225,7 +231,7 @@ class Ledger:
             columns=reading.label_columns,
         )
         if self._blank is not None and not table.are_lists:
-            raise bad(self._blank, f"the label is missing. {LEAVE_OUT}")
+            raise self._blank
         return table
 
     def aligned(self) -> dict[str, Any]:

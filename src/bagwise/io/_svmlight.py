@@ -7,14 +7,13 @@ from itertools import islice
 import numpy as np
 from scipy import sparse
 
-from bagwise.io._cells import is_missing_cell
-from bagwise.io._labels import parse_number
+from bagwise.io._labels import is_missing_cell, parse_number
 from bagwise.io._options import Options
 from bagwise.io._problems import TAKE_AS_NAN, bad, shown
 from bagwise.io._rows import Coded, Reading, Rows
 from bagwise.io._streams import Source
 
-OPTIONS = frozenset({"zero_based", "label_separator"})
+OPTIONS = frozenset({"zero_based", "label_separator", "missing_words"})
 
 _BLOCK_ROWS = 4096
 _MAX_INDEX = 2**31 - 2
@@ -37,6 +36,7 @@ def open_reading(source: Source, options: Options) -> Reading:
         label_separator="," if options.label_separator is None and _has_lists(source) else (
             options.label_separator
         ),
+        missing_words=options.takes_words,
     )  # fmt: skip
 
 

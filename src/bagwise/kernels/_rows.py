@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats
 from bagwise._threads import checkpoint
+from bagwise.bags import SelectedRows
 
-#: Rows of instances: a dense array (also memory-mapped and read-only) or a CSR matrix.
+#: Rows of instances: a dense array (also memory-mapped and read-only) or a CSR matrix. Functions
+#: that look at blocks of rows alone take `bagwise.bags.SelectedRows` too.
 Matrix: TypeAlias = Any
 
 #: Rows and columns of a block. The grid depends on shapes alone, so the bits of a result do not
@@ -21,7 +23,12 @@ _PASS_ENTRIES = 1 << 18  # entries that one step of a pass over all instances lo
 
 
 def canonical_rows(A: Matrix) -> Matrix:
-    """Return ``A`` as a two-dimensional array or as CSR without repeated entries."""
+    """Return ``A`` as a two-dimensional array or as CSR without repeated entries.
+
+    Selected rows stay as they are: each block of them will be such an array or CSR.
+    """
+    if isinstance(A, SelectedRows):
+        return A
     if sp.issparse(A):
         A = A.tocsr()
         if not A.has_canonical_format:

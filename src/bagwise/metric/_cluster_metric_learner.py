@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import warn
-from bagwise.bags import Bags, BagSource, parse_bytes
+from bagwise.bags import Bags, BagSource, parse_bytes, rows_of
 from bagwise.base import (
     MAP_CONSTRAINTS,
     BagTags,
@@ -162,11 +162,11 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
             mapped = make_map(kernel, bags[:1].instances[:1], **options)
             return mapped, FeaturePasses(self._source(bags), bag_weight)
         if self.approx in ("nystroem", "fourier"):
-            mapped = make_map(kernel, bags.instances, **options)
+            mapped = make_map(kernel, rows_of(bags), **options)
             self._check_directions()
             return mapped, FeaturePasses(self._source(bags), bag_weight, mapped.transform)
         self._check_directions()
-        mapped, features = make_features(kernel, bags.instances, **options)
+        mapped, features = make_features(kernel, rows_of(bags), **options)
         return mapped, FeaturePasses(self._source(Bags(features, bags.offsets)), bag_weight)
 
     def _check_directions(self) -> None:

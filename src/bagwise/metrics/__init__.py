@@ -10,8 +10,10 @@ from bagwise.metrics._instances import (
 from bagwise.metrics._margins import MarginDistribution, margin_distribution
 from bagwise.metrics._ranking import average_precision, coverage, one_error
 from bagwise.metrics._scorers import (
+    OF_POSITIVE_CLASS,
     SCORERS,
     average_precision_scorer,
+    check_scored,
     clustering_accuracy_scorer,
     coverage_scorer,
     instance_auc_scorer,
@@ -19,15 +21,18 @@ from bagwise.metrics._scorers import (
     instance_recall_scorer,
     key_instance_scorer,
     make_instance_scorer,
+    make_positive_scorer,
     nmi_scorer,
     one_error_scorer,
 )
 
 __all__ = [
+    "OF_POSITIVE_CLASS",
     "SCORERS",
     "MarginDistribution",
     "average_precision",
     "average_precision_scorer",
+    "check_scored",
     "clustering_accuracy",
     "clustering_accuracy_scorer",
     "coverage",
@@ -41,6 +46,7 @@ __all__ = [
     "key_instance_scorer",
     "key_instance_success_rate",
     "make_instance_scorer",
+    "make_positive_scorer",
     "margin_distribution",
     "nmi_scorer",
     "normalized_mutual_information",

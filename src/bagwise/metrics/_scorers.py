@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import make_scorer
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.pipeline import Pipeline
 
-from bagwise._arrays import Booleans
+from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._compat import methods_scored
 from bagwise.bags import Bags, segment_argmax
-from bagwise.base import positive_place
+from bagwise.base import last_step, positive_place
 from bagwise.metrics._clustering import clustering_accuracy, normalized_mutual_information
 from bagwise.metrics._instances import (
     instance_auc,
@@ -107,6 +109,128 @@ def make_instance_scorer(
         msg = f"metric must be one of {sorted(_METRICS)}. Got {metric!r}."
         raise ValueError(msg)
     return InstanceScorer(metric, positive, unknown, pos_label)
+
+
+#: The scores of scikit-learn that are about the positive one of two classes; all others are the
+#: same, whichever that is.
+OF_POSITIVE_CLASS = (
+    "average_precision",
+    "f1",
+    "jaccard",
+    "neg_negative_likelihood_ratio",
+    "positive_likelihood_ratio",
+    "precision",
+    "recall",
+)
+
+
+class PositiveScorer:
+    """A score of scikit-learn for the positive one of two classes, whatever the labels are.
+
+    Made by `make_positive_scorer`.
+    """
+
+    def __init__(self, scoring: str, pos_label: Any) -> None:
+        self.scoring, self.pos_label = scoring, pos_label
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the score of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier of two classes; also a `Pipeline` that ends in one, or a search.
+        X : Bags
+            Bags.
+        y : array-like of shape (n_bags,)
+            Their labels.
+        """
+        n_classes = len(estimator.classes_)
+        if np.ndim(y) != 1 or n_classes != 2:
+            got = "label lists" if np.ndim(y) != 1 else f"{n_classes} classes"
+            msg = f"The score {self.scoring!r} is for two classes. Got {got}."
+            raise ValueError(msg)
+        place = positive_place(last_step(estimator)[0], self.pos_label)
+        truth = np.asarray(y) == estimator.classes_[place]
+        scorer = get_scorer(self.scoring)
+        return float(scorer(_Coded(estimator, place), X, truth.astype(np.intp)))
+
+    def __repr__(self) -> str:
+        return f"make_positive_scorer({self.scoring!r}, pos_label={self.pos_label!r})"
+
+
+def make_positive_scorer(scoring: str, *, pos_label: Any = None) -> PositiveScorer:
+    """Make a scorer of scikit-learn's that follows the positive class of the classifier.
+
+    ``scoring="f1"`` alone is about the class 1, and fails if there is none.
+
+    Parameters
+    ----------
+    scoring : str
+        A score about the positive one of two classes, as scikit-learn calls it:
+        "average_precision", "f1", "jaccard", "precision", "recall", "positive_likelihood_ratio" or
+        "neg_negative_likelihood_ratio".
+    pos_label : label, optional
+        The positive class. By default it is the ``pos_label_`` of the classifier, or the second
+        class if it has none.
+
+    Returns
+    -------
+    scorer : callable
+        With the signature ``scorer(estimator, X, y)`` that scikit-learn takes as ``scoring=``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from bagwise.datasets import load_digit_bags
+    >>> from bagwise.metrics import make_positive_scorer
+    >>> from bagwise.svm import SIL
+    >>> data = load_digit_bags(60, target=0)
+    >>> y = np.where(data.y == 1, "a zero", "none")
+    >>> model, scorer = SIL(pos_label="a zero"), make_positive_scorer("f1")
+    >>> bool(cross_val_score(model, data.bags, y, scoring=scorer, cv=3).mean() > 0.5)
+    True
+    """
+    if scoring not in OF_POSITIVE_CLASS:
+        msg = f"scoring must be one of {list(OF_POSITIVE_CLASS)}. Got {scoring!r}."
+        raise ValueError(msg)
+    return PositiveScorer(scoring, pos_label)
+
+
+class _Coded(ClassifierMixin, BaseEstimator):
+    """A fitted classifier as if its classes were 0 and 1, the positive one."""
+
+    def __init__(self, estimator: Any, place: int) -> None:
+        self.estimator, self.place = estimator, place
+        self.classes_ = np.array([0, 1])
+
+    def predict(self, X: Any) -> Integers:
+        """Return 1 where the positive class is predicted."""
+        found = self.estimator.predict(X) == self.estimator.classes_[self.place]
+        return np.asarray(found, dtype=np.intp)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return scores for the positive class."""
+        scores: Floats = self.estimator.decision_function(X)
+        return scores if self.place else -scores
+
+
+def check_scored(scoring: str, estimator: Any) -> None:
+    """Refuse a score of scikit-learn that asks an estimator for what it does not have.
+
+    Parameters
+    ----------
+    scoring : str
+        As scikit-learn calls it.
+    estimator : object
+        Fitted or not.
+    """
+    methods = methods_scored(get_scorer(scoring))
+    if methods and not any(hasattr(estimator, method) for method in methods):
+        name = type(last_step(estimator)[0]).__name__
+        msg = f"The score {scoring!r} needs {' or '.join(methods)}, which {name} does not have."
+        raise ValueError(msg)
 
 
 class _InstanceTruth:

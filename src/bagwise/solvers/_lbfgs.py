@@ -123,7 +123,8 @@ def minimize_lbfgs(
         One for each start. ``history`` holds its values from the start on, which never rise, and
         ``residual`` the largest change that its gradient promises for a move by ``length``, in
         units of the objective. ``STALLED`` means that no step along the gradient lowered the
-        objective, or that there was no finite value to start from.
+        objective, or that there was no finite value to start from; but if a step to the minimum, as
+        far as the curvature is known, promises no more than ``tol``, the descent has converged.
 
     Notes
     -----
@@ -174,6 +175,8 @@ class _Descent:
         directions, has_pairs = self.pairs.directions(self.gradients), self.pairs.n_added > 0
         new = self.X.copy(), self.values.copy(), self.gradients.copy()
         steps = np.ones(len(directions))
+        promise = -0.5 * np.vecdot(directions, self.gradients)  # of a step to the minimum
+        is_little = has_pairs & (promise <= self.rule.tol * self.rule.unit(self.values))
         found = self._search(np.flatnonzero(has_pairs), directions, steps, *new)
         if not found.all():  # there are no pairs yet, or they mislead
             again = np.flatnonzero(~found)
@@ -187,7 +190,10 @@ class _Descent:
         self.history.append(self.values)
         report("step", len(self.history) - 1, objective=self.values.min())
         arrived = self.rule.is_met(self.history, self.gradients)
-        self.end(~found, Status.STALLED)
+        is_little &= ~found
+        left = found | is_little
+        self.end(~left, Status.STALLED)
+        self.end(is_little[left], Status.CONVERGED, is_idle=True)
         self.end(arrived[found], Status.CONVERGED)
 
     def _search(
@@ -227,13 +233,14 @@ class _Descent:
             at = np.flatnonzero(going)
         return found
 
-    def end(self, which: Booleans, status: Status) -> None:
-        """Note the results of some starts, which drop out."""
+    def end(self, which: Booleans, status: Status, *, is_idle: bool = False) -> None:
+        """Note the results of some starts, which drop out; the idle ones have not moved."""
         if not which.any():
             return
         residual = self.rule.residual(self.values, self.gradients)
         # Where no step was found there was no iteration either.
-        last = len(self.history) - (status is Status.STALLED and len(self.history) > 1)
+        is_idle = is_idle or status is Status.STALLED
+        last = len(self.history) - (is_idle and len(self.history) > 1)
         for i in np.flatnonzero(which):
             self.results[int(self.starts[i])] = Result(
                 x=self.X[i].copy(),

@@ -100,6 +100,28 @@ class Certificate:
         return (float(self.ends.max()) - lowest) / max(1.0, abs(lowest))
 
     @property
+    def end_range(self) -> tuple[float, float]:
+        """The lowest and the highest objective at which starts ended.
+
+        Of several problems these are the sums of theirs; with one start both are the objective.
+        """
+        if self.parts:
+            lowest, highest = zip(*(part.end_range for part in self.parts), strict=True)
+            return sum(lowest), sum(highest)
+        if len(self.ends) == 0:
+            return self.objective, self.objective
+        return float(self.ends.min()), float(self.ends.max())
+
+    @property
+    def starts_text(self) -> str:
+        """Say in words where the starts ended; nothing if there was one."""
+        if self.n_starts == 1:
+            return ""
+        low, high = (f"{end:.6g}" for end in self.end_range)
+        ends = f"at {low}" if low == high else f"between {low} and {high}"
+        return f"best of {self.n_starts} starts, which ended {ends}"
+
+    @property
     def certificate(self) -> "Certificate":
         """The certificate alone, without the arrays of a point: what an estimator keeps."""
         return Certificate(**{part.name: getattr(self, part.name) for part in fields(Certificate)})

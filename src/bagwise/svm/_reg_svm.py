@@ -155,7 +155,7 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         self,
         C: float = 100.0,
         *,
-        consistency: float = 0.1,
+        consistency: float = 0.01,
         normalization: str = "average",
         kernel: Any = "rbf",
         gamma: Any = "scale",

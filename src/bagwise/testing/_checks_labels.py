@@ -141,12 +141,19 @@ def check_one_class_refused(estimator: Any) -> None:
 
 
 def check_continuous_labels_refused(estimator: Any) -> None:
-    """Numbers that are no classes are refused, and so are labels that are missing."""
+    """Numbers that are no classes are refused; so are missing labels, with class and bag."""
     bags, y = make_toy_bags()
     with raises(ValueError, "label type|continuous", what="fit of continuous labels"):
         fitted(estimator, bags, y + np.linspace(0.1, 0.2, len(y)))
-    with raises(ValueError, "NaN", what="fit of a label that is NaN"):
-        fitted(estimator, bags, np.where(np.arange(len(y)) == 4, np.nan, y))
+    gone, words = np.arange(len(y)) == 4, np.array(["inert", "musk"])[y].astype(object)
+    for what, target in (
+        ("a label that is NaN", np.where(gone, np.nan, y)),
+        ("words of which one is None", np.where(gone, np.array(None), words)),
+        ("a list of words and NaN", np.where(gone, np.nan, words).tolist()),
+    ):
+        name = type(estimator).__name__
+        with raises(ValueError, name, "bag 4", what=f"fit of {what}"):
+            fitted(estimator, bags, target)
 
 
 def check_class_with_one_bag(estimator: Any) -> None:

@@ -105,3 +105,31 @@ def test_more_centres_than_instances_end_on_the_instances():
 def test_no_centre_is_refused():
     with pytest.raises(ValueError, match="rows of start of solve_k_means must be at least 1"):
         solve_k_means(_source(_instances()), np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_an_empty_centre_is_moved_to_the_farthest_instance(sparse):
+    """One step by hand: 9 is farthest from the mean of all, which the first centre would get."""
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])
+    source = BagSource(Bags(sp.csr_array(X) if sparse else X, [0, 2, 5]))
+    start = [[1.0], [-50.0]]
+    assert solve_k_means(source, start, max_iter=1).x.tolist() == [[3.0], [-50.0]]
+    result = solve_k_means(source, start, refill=True, max_iter=1)
+    np.testing.assert_allclose(result.x, [[1.5], [9.0]], atol=1e-12)
+    assert result.objective == pytest.approx(5.0)
+
+
+def test_centres_beyond_the_distinct_instances_stay():
+    X = np.repeat([[0.0, 1.0], [2.0, 5.0]], 10, axis=0)
+    result = solve_k_means(_source(X), np.concatenate([X[[0, 0, 10]], [[40.0, 0.0]]]), refill=True)
+    assert result.converged
+    assert result.objective == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_unit_of_the_tolerance_is_that_of_scikit_learn():
+    X = _instances(500)
+    for tol in (1e-1, 1e-2, 1e-3, 1e-4):
+        peer = KMeans(5, init=X[:5], n_init=1, tol=tol).fit(X)
+        result = solve_k_means(_source(X), X[:5], tol=tol, relative_to="instances", max_iter=300)
+        assert result.n_iter == peer.n_iter_
+        np.testing.assert_allclose(result.x, peer.cluster_centers_, rtol=1e-9)

@@ -272,6 +272,18 @@ def test_rows_piece_by_piece(monkeypatch, as_matrix):
     np.testing.assert_allclose(rows.gram(), X @ X.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("density", [0.05, 0.2, 0.6])
+def test_curvature_of_sparse_rows(dtype, density):
+    """Rows may be empty or well filled, and more features than a tile of the matrix."""
+    X = sparse.random_array((120, 70), density=density, format="csr", dtype=dtype, rng=0)
+    weight, some = np.random.default_rng(1).uniform(size=50), np.arange(0, 100, 2)[::-1]
+    bordered = np.column_stack([X.toarray(), np.ones(120)])[some].astype(np.float64)
+    found = FeatureRows(X, some).curvature(weight)
+    np.testing.assert_allclose(found, bordered.T @ (weight[:, None] * bordered), atol=1e-5)
+    assert (found == found.T).all()
+
+
 def test_rough_curvature_is_in_single_precision_where_that_will_do():
     rng = np.random.default_rng(4)
     X, weight = rng.normal(size=(50, 6)), rng.random(50)

@@ -1,10 +1,13 @@
 """Systems that reuse a factor of the fixed rows, against numpy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import bagwise.solvers.svm._block_gram as block_gram
 from bagwise._threads import ordered_map
+from bagwise.solvers.operators._gram_kernels import add_symmetric
 from bagwise.solvers.svm._block_gram import (
     BlockGram,
     BorderedSystem,
@@ -131,3 +134,29 @@ def test_rounding_is_made_up_for_and_more_is_refused(small_tiles):
     for factorise in (cholesky, lambda K: TiledCholesky(K, np.zeros(40), np.arange(40))):
         with pytest.raises(ValueError, match="positive semi-definite"):
             factorise(K - 0.1 * np.eye(40))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 3, 4, 59, 62])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 1.0])
+def test_products_with_few_rows_and_with_many(dtype, m, share):
+    gram, _ = _blocks(m=m, dtype=dtype)
+    rng = np.random.default_rng(1)
+    coef = rng.normal(size=m + 4)
+    coef[4 + round(share * m) :] = 0.0
+    expected = gram.dense() @ coef
+    np.testing.assert_allclose(gram.times(coef), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("cuts", [(0, 11), (0, 4, 11), (0, 3, 8, 11)])
+def test_rows_of_a_symmetric_matrix_add_up_to_a_product(cuts):
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(11, 11))
+    K += K.T
+    coef, start = rng.normal(size=(2, 11))
+    out = start.copy()
+    upper = np.where(np.tri(11, k=-1, dtype=bool), np.nan, K)  # what is below is not read
+    for first, last in pairwise(cuts):
+        add_symmetric(upper, first, last, coef, out)
+    full = np.where(np.isnan(upper), upper.T, upper)
+    np.testing.assert_allclose(out, start + full @ coef, atol=1e-13)

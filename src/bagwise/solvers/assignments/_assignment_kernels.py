@@ -60,15 +60,21 @@ def begin_values(
     inner: NDArray[Any], choice: Integers, b: Floats, fixed: Floats, values: Floats
 ) -> None:
     """Write the values of an assignment."""
-    n = values.shape[0]
+    n, m = values.shape[0], choice.shape[0]
+    whole = m - m % 4
     for j in range(n):
         values[j] = fixed[j]
-    for i in range(choice.shape[0]):
-        factor = b[i]
-        if factor != 0.0:
-            row = inner[choice[i]]
-            for j in range(n):
-                values[j] += factor * row[j]
+    for i in range(0, whole, 4):
+        s, t, x, y = b[i], b[i + 1], b[i + 2], b[i + 3]
+        c, d, e, f = (
+            inner[choice[i]], inner[choice[i + 1]], inner[choice[i + 2]], inner[choice[i + 3]]
+        )  # fmt: skip
+        for j in range(n):
+            values[j] += s * c[j] + t * d[j] + x * e[j] + y * f[j]
+    for i in range(whole, m):
+        c, s = inner[choice[i]], b[i]
+        for j in range(n):
+            values[j] += s * c[j]
 
 
 @compiled(fastmath=REASSOCIATE)

@@ -232,6 +232,7 @@ class AssignmentSearch:
         self.first, self.last = (problem.offsets[problem.slots + k] for k in (0, 1))
         self.slack = 1e-12 * scale
         self.found: dict[bytes, tuple[float, Integers]] = {}
+        self.values: dict[bytes, Floats] = {}  # of assignments that were climbed to
 
     def best(self, number: int | None = None) -> list[tuple[float, Integers]]:
         """Return the best assignments found so far with their forms, best first."""
@@ -241,7 +242,7 @@ class AssignmentSearch:
         """Choose in one bag after another, from an assignment on, until nothing is better.
 
         ``kicks`` go on from there: each changes some entries and climbs again, and stays where that
-        is no lower.
+        is no lower. Of an assignment that was climbed to before, the values are known.
         """
         from bagwise.solvers.assignments._assignment_kernels import (
             ascend,
@@ -253,7 +254,11 @@ class AssignmentSearch:
         inner, diagonal = self.problem.rounded
         choice, b = choice.copy(), self.slot_b
         values, taken = np.empty(len(inner)), np.zeros(len(inner), bool)
-        begin_values(inner, choice, b, self.outer, values)
+        known = self.values.get(choice.tobytes())
+        if known is None:
+            begin_values(inner, choice, b, self.outer, values)
+        else:
+            values[:] = known
         taken[choice] = True
         own = np.empty(int((self.last - self.first).sum()))
         write_all_own(inner, diagonal, self.first, self.last, choice, b, own)
@@ -275,7 +280,10 @@ class AssignmentSearch:
                     inner, diagonal, self.first, self.last, b, self.outer, choice, taken, own,
                     values, self.slack, _MOST_SWEEPS, kicked[some], draws[some],
                 )  # fmt: skip
-        self.note(np.sort(choice), float(b @ (values + self.outer)[choice]))
+        form = float(b @ (values[choice] + self.outer[choice]))
+        choice = np.sort(choice)
+        self.note(choice, form)
+        self.values[choice.tobytes()] = values
 
     def enumerate(self) -> None:
         """Look at all assignments of one instance to each bag."""

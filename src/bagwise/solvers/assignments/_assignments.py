@@ -33,6 +33,8 @@ _WANDERERS = 20  # assignments found from which the search goes on
 _KICKS = 10  # times at most that each of them is changed; half the number of random starts
 _CONFIRM = 4  # times as many starts before a gap is believed to be small
 _MASTER_SHARE = 0.3  # of the tolerance: how well the weights of the columns at hand are chosen
+_NEARLY = 0.03  # of the gap: the same before that, where there are no new columns
+_BY_WEIGHTS = 5.0  # times what the weights were chosen up to: a larger gap needs new columns
 _INNER_SHARE = 1e-2  # of the decrease foretold: how well the inner problem is solved to see it
 _HIDDEN = 0.1  # of the decrease foretold: a larger error of the value hides it
 _FIRST_INNER = 1e-2  # for the first columns, which new ones replace
@@ -212,11 +214,11 @@ def _rounds(
 ) -> tuple[Status, list[float], list[float]]:
     history: list[float] = []
     gaps: list[float] = []
-    loose = inf  # the last relative gap: early rounds need no exact weights
     n_starts = n_restarts * _times_as_many(master.problem)
+    exact = _MASTER_SHARE * tol
+    aim, steps = 0.1, _LOOSE_STEPS  # early rounds need no exact weights
     while True:
-        steps = _LOOSE_STEPS if loose else _MASTER_STEPS
-        point = master.solve(max(_MASTER_SHARE * tol, min(0.1 * loose, 0.1)), steps)
+        point = master.solve(aim, steps)
         size = max(abs(point.value), 1e-300)
         found, gap = _best_columns(master, rng, n_starts, tol * size)
         history.append(point.most)
@@ -228,10 +230,16 @@ def _rounds(
             return Status.MAX_ITER, gaps, history
         fell = history[-1 - _PATIENCE] - point.most if len(history) > _PATIENCE else inf
         slow = fell < least_decrease * size
-        n_new = 0 if slow else master.replace(found)
-        if slow or (n_new == 0 and loose == 0.0):  # the weights cannot be chosen any better
+        settled = steps == _MASTER_STEPS
+        if slow and not (settled and aim > exact and gap <= _BY_WEIGHTS * aim * size):
             return Status.STALLED, gaps, history
-        loose = gap / size if n_new else 0.0
+        if not slow and master.replace(found):
+            aim, steps = max(exact, min(0.1 * gap / size, 0.1)), _LOOSE_STEPS
+        elif settled and aim <= exact:  # the weights cannot be chosen any better
+            return Status.STALLED, gaps, history
+        else:  # where rounds may be slow, exact weights might be of no use
+            nearly = _NEARLY * gap / size if least_decrease > 0.0 and not settled else 0.0
+            aim, steps = max(exact, nearly), _MASTER_STEPS
 
 
 def _times_as_many(problem: AssignmentProblem) -> int:

@@ -25,6 +25,45 @@ def add_rows(matrix: NDArray[Any], rows: Integers, coef: Floats, out: Floats) ->
             out[k] += s * a[k]
 
 
+@compiled(fastmath=REASSOCIATE)
+def add_symmetric(matrix: NDArray[Any], first: int, last: int, coef: Floats, out: Floats) -> None:
+    """Add what some rows of a symmetric matrix give to ``matrix @ coef``, in double precision.
+
+    Rows ``first`` up to ``last`` give their entries from the diagonal on, each to both places.
+    """
+    n, whole = out.shape[0], last - (last - first) % 4
+    for r in range(first, whole, 4):
+        end = r + 4
+        for i in range(r, end):
+            _add_row_and_column(matrix[i], i, end, coef, out)
+        a, b, c, d = matrix[r, end:], matrix[r + 1, end:], matrix[r + 2, end:], matrix[r + 3, end:]
+        s, t, x, y = coef[r], coef[r + 1], coef[r + 2], coef[r + 3]
+        e = f = g = h = 0.0
+        factor, total = coef[end:], out[end:]
+        for k in range(n - end):
+            by = factor[k]
+            total[k] += s * a[k] + t * b[k] + x * c[k] + y * d[k]
+            e += by * a[k]
+            f += by * b[k]
+            g += by * c[k]
+            h += by * d[k]
+        out[r] += e
+        out[r + 1] += f
+        out[r + 2] += g
+        out[r + 3] += h
+    for i in range(whole, last):
+        _add_row_and_column(matrix[i], i, n, coef, out)
+
+
+@compiled(fastmath=REASSOCIATE)
+def _add_row_and_column(row: NDArray[Any], i: int, end: int, coef: Floats, out: Floats) -> None:
+    total = row[i] * coef[i]
+    for k in range(i + 1, end):
+        total += row[k] * coef[k]
+        out[k] += row[k] * coef[i]
+    out[i] += total
+
+
 @compiled
 def gather(matrix: NDArray[Any], rows: Integers, columns: Integers, out: NDArray[Any]) -> None:
     """Write ``matrix[rows][:, columns]``."""

@@ -20,6 +20,7 @@ _FEW_VALUES = 2**22  # in rows that are copied for a sum of them; beyond, it is 
 _HELD = 80  # bytes that solvers hold for each instance, about
 _PIECES = 32  # into which rows are cut, if they are many and their products independent
 _PIECE_VALUES = 1e6  # that each of them has at least
+_MAPPED = 512  # instances that are copied at a time where their features are what is kept
 
 
 class PassRows(RowOperator):
@@ -230,8 +231,7 @@ class PassRows(RowOperator):
         inside = rows < self.n_instances
         own = rows[inside] if self._index is None else self._index[rows[inside]]
         self._source.refuse_changed()
-        found = self._bags.take_instances(own)
-        found = found if self._transform is None else self._transform(found)
+        found = self._taken(own)
         order = None
         if not inside.all() and self._more is not None:
             others = self._more.features(rows[~inside] - self.n_instances)
@@ -241,6 +241,19 @@ class PassRows(RowOperator):
         taken = FeatureRows(found, order)
         self._checked(taken.parts[0])
         return taken
+
+    def _taken(self, rows: Integers) -> Any:
+        """Return the features of some instances; of few at a time the instances are copied."""
+        if self._transform is None or len(rows) <= _MAPPED:
+            found = self._bags.take_instances(rows)
+            return found if self._transform is None else self._transform(found)
+        out: Any = None
+        for start in range(0, len(rows), _MAPPED):
+            part = self._transform(self._bags.take_instances(rows[start : start + _MAPPED]))
+            if out is None:
+                out = np.empty((len(rows), part.shape[1]), part.dtype)
+            out[start : start + _MAPPED] = part
+        return out
 
     def _map(
         self, function: Callable[[FeatureRows, slice], Any], *, any_order: bool = False

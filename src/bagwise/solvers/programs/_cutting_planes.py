@@ -25,6 +25,8 @@ from bagwise.solvers._checks import (
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.programs._cut_program import CutProgram, SideConstraints
 
+_PROGRESS = 0.9  # of the gap before: what a round leaves of it that does not raise the bound
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cut:
@@ -105,7 +107,8 @@ def minimize_by_cuts(
     CutResult
         ``objective`` is the true value at ``x``, which lies in ``S``, ``lower_bound`` the minimum
         over the planes, ``residual`` their difference divided by the objective. ``n_iter`` counts
-        cuts. ``STALLED``: the same planes came back, so rounding forbids to close the gap.
+        cuts. ``STALLED``: the bound does not rise any more, nor does the objective fall: rounding
+        forbids to close the gap.
     """
     started = perf_counter()
     name = "minimize_by_cuts"
@@ -130,11 +133,12 @@ def minimize_by_cuts(
         value = 0.5 * float(point.w @ point.w) + C * cut.value
         if value < objective:
             best, objective = point.w, value
-        idle = idle + 1 if point.bound <= bound and n_iter > 1 else 0
+        rises = point.bound > bound or n_iter == 1
         if point.bound >= bound or n_iter == 1:
             bound, multiplier = point.bound, point.multiplier
         history.append(objective)
         gaps.append(objective - bound)
+        idle = 0 if rises or gaps[-1] <= _PROGRESS * gaps[-2] else idle + 1
         relative = gaps[-1] / objective if objective > 0.0 else 0.0
         report("cut", n_iter, objective=objective, gap=relative, goal=tol)
         if gaps[-1] <= max(tol * objective, C * eps):

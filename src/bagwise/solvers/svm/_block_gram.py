@@ -13,6 +13,7 @@ from bagwise._threads import checkpoint, ordered_map, short_slices
 
 _TILE = 512
 _JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # relative to the largest diagonal entry
+_DENSE_SHARE = 0.8  # of the coefficients are not 0: each entry of half the matrix serves twice
 _DENSE = 600  # rows up to which a new factor costs next to nothing
 _MOST_CHANGED = 8  # one row in so many may differ from those of the factor
 
@@ -49,15 +50,19 @@ class BlockGram:
 
     def times(self, coef: Floats) -> Floats:
         """Return the matrix times a vector, summed in double precision."""
-        from bagwise.solvers.operators._gram_kernels import add_rows
+        from bagwise.solvers.operators._gram_kernels import add_rows, add_symmetric
 
         p = len(self.head)
         head, below = coef[:p], coef[p:]
         fixed = head @ self.cross
         rows = np.flatnonzero(below)
-        factor = below[rows]
-        for piece in short_slices(len(rows), 1e-9 * len(self), multiple=4):
-            add_rows(self.fixed, rows[piece], factor[piece], fixed)
+        if len(rows) > _DENSE_SHARE * len(below):  # half of all entries are fewer than these rows
+            for piece in short_slices(len(below), 1e-9 * len(self), multiple=4):
+                add_symmetric(self.fixed, piece.start, piece.stop, below, fixed)
+        else:
+            factor = below[rows]
+            for piece in short_slices(len(rows), 1e-9 * len(self), multiple=4):
+                add_rows(self.fixed, rows[piece], factor[piece], fixed)
         return np.concatenate([self.head @ head + self.cross @ below, fixed])
 
     def dense(self) -> Floats:

@@ -83,6 +83,16 @@ class ConeState:
 
     # ------------------------------------------------------------------------------- the point
 
+    @property
+    def multipliers(self) -> Floats:
+        """The point itself."""
+        return self.x
+
+    def go_to(self, multipliers: Floats) -> None:
+        """Go to another point, and compute all that follows from it from scratch."""
+        self.x[:] = multipliers
+        self.refresh()
+
     def refresh(self) -> None:
         """Compute all that follows from the point from scratch."""
         rows = self.x[: self.n_rows]

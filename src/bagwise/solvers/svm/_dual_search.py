@@ -26,6 +26,7 @@ _NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
 _LOSSES = 3  # times that rounding may stop the steps
+_NEARLY = 4.0  # times tol: violations up to this that rounding hides count as within it
 _RECORD_STEPS = 16  # steps before the first record; each later one waits twice as long
 _RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
@@ -50,6 +51,13 @@ class DualState(Protocol):
     @property
     def free(self) -> Booleans:
         """Which rows are between their bounds."""
+
+    @property
+    def multipliers(self) -> Floats:
+        """The point itself."""
+
+    def go_to(self, multipliers: Floats) -> None:
+        """Go to another point, and compute all that follows from it from scratch."""
 
     def primal(self, intercept: float) -> float:
         """Return the value of the primal."""
@@ -307,7 +315,10 @@ class DualSearch(ABC):
             self.descend(self.all_rows(), 0.5 * tol, budget=self.n_active // 6)
         losses, stuck, violation = 0, False, point.violation
         polished = violation == -np.inf or not self.polish_rounds  # or nothing need
+        good = None
         while not self.is_close():
+            if violation <= tol and not polished and good is None:
+                good = point.multipliers.copy()
             if violation <= tol and polished:
                 if self.wake():
                     violation = point.violation
@@ -319,8 +330,13 @@ class DualSearch(ABC):
                 losses += violation > tol
                 polished = not self.sharpens(violation)
                 continue
+            if losses >= _LOSSES and good is not None and self.falls_back_on(good):
+                break
             if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
-                self.status = Status.STALLED if losses >= _LOSSES else Status.MAX_ITER
+                if losses < _LOSSES:
+                    self.status = Status.MAX_ITER
+                elif violation > min(_NEARLY * tol, point.rounding):  # else it is as good as tol
+                    self.status = Status.STALLED
                 break
             work = self.all_rows() if stuck else self.working_set(violation)
             # Other rows may come in while the free rows are not known: do not be exact too early.
@@ -354,6 +370,14 @@ class DualSearch(ABC):
         if not point.is_exact:
             self.settle()
         self.record()
+
+    def falls_back_on(self, multipliers: Floats) -> bool:
+        """Go back to a point that was within ``tol``; return whether it is, with ``v`` exact.
+
+        Where rounding is near to ``tol``, what was to make it more exact may have lost it.
+        """
+        self.point.go_to(multipliers)
+        return self.point.violation <= self.tol
 
     def working_set(self, violation: float) -> DualWork:
         """Choose all rows if they are few, else half as many again as are free."""

@@ -115,6 +115,17 @@ class State:
         alpha *= share[p.group]
         return balanced(alpha, np.where(p.paired, p.side, 0.0))
 
+    @property
+    def multipliers(self) -> Floats:
+        """The point itself."""
+        return self.alpha
+
+    def go_to(self, multipliers: Floats) -> None:
+        """Go to another point, and compute all that follows from it from scratch."""
+        self.alpha[:] = multipliers
+        self.room[:] = self.problem.cap - self.problem.group_sum(self.alpha)
+        self.refresh()
+
     def refresh(self) -> None:
         """Compute the room and ``v`` from scratch.
 

@@ -6,6 +6,7 @@ Lagrangian) are solved by Newton steps in the primal, on the rows near the margi
 features are a matter for the Gram matrix, or where that is dear for products of rows with vectors.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
@@ -20,8 +21,9 @@ from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
 from bagwise.solvers.svm._linear_problem import LinearPoint, LinearProblem
+from bagwise.solvers.svm._linear_svm_interior import InteriorSearch
 from bagwise.solvers.svm._linear_svm_products import ProductSearch
-from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite
+from bagwise.solvers.svm._primal_newton import NewtonModel, solve_definite, system_work
 from bagwise.solvers.svm._svm_dual import solve_svm_dual
 
 _SEED = 2008  # of samples of rows
@@ -33,12 +35,17 @@ _DEAR = 20.0  # products with all rows, there and back, in the time of a Gram ma
 _SHARE = 0.6  # of that time, which may be spent to do without it
 _NEAR = 0.5  # violation from which on a point is no better start than none
 _SLOW = 200  # Newton steps after which steps on pairs of rows are tried, if the Gram matrix fits
+_SLOW_SYSTEMS = 10  # of all rows, in whose time Newton steps should end if there is another way
+_FAR = 1e-2  # violation after coordinate descent from which on Newton steps are not tried before
+_INTERIOR_GAPS = (1e-9, 1e-11, 1e-13)  # relative, at which steps in the interior may end
+_LARGEST_SYSTEM = 3000  # features up to which they are tried
 _SHARPEN = 8.0  # factor between the weights of successive proximal steps
 _POLISH_ROUNDS = 4
 _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equations
 _REACH = 4.0  # bands by which the rows of a warm start may move before others are looked at
 _LEAST_TOL = 1e-14  # a violation that is as good as none
 _PATIENCE = 100  # most sweeps in which the violation should halve
+_HASTE = 50  # the same, where other steps are at hand
 _SWEEPS = 500  # most sweeps of coordinate descent before Newton steps take over
 
 
@@ -179,6 +186,7 @@ class _Search:
     def __init__(self, problem: LinearProblem, tol: float, max_iter: int) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.n_iter, self.last_iter = 0, max_iter
+        self.work, self.most_work = 0.0, np.inf  # of Newton steps
         self.status = Status.MAX_ITER
         self.history: list[float] = []
         self.square_norms = problem.matrix.square_norms()
@@ -193,19 +201,35 @@ class _Search:
 
     def run(self, alpha0: Floats | None) -> LinearPoint:
         """Return the solution."""
-        self.last_iter = min(self.max_iter, _SLOW) if self._has_gram() else self.max_iter
+        self._limit_newton()
         point = self._search(alpha0)
-        if self.is_optimal(point) or self.n_iter >= self.max_iter or not self._has_gram():
-            return point
         # Newton's steps come to hundreds of kinks where a large cost would separate nearly all of
-        # not many more rows than features. Steps on pairs of rows do not mind.
-        self.last_iter = self.max_iter
-        point = min(point, self._pair_steps(point), key=lambda point: point.residual)
-        return point if self.is_optimal(point) else self._finish(point)
+        # not many more rows than features. Steps on pairs of rows do not mind, nor do steps in the
+        # interior of the box.
+        others: list[Callable[[LinearPoint], LinearPoint]] = []
+        if self._has_gram():
+            others = [self._pair_steps]
+        elif self._has_interior():
+            others = [self._interior] if self._has_many() else [self._sweeps, self._interior]
+        for other in others:
+            if self.is_optimal(point) or self.n_iter >= self.max_iter:
+                return point
+            point = min(point, other(point), key=lambda point: point.residual)
+        if others and not self.is_optimal(point):
+            self.last_iter, self.most_work = self.max_iter, np.inf
+            point = self._finish(point)
+        return point
+
+    def _limit_newton(self) -> None:
+        """Allow so many Newton steps from now on that other steps do not come too late."""
+        self.last_iter, self.most_work = self.max_iter, np.inf
+        if self._has_gram():
+            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
+        elif self._has_interior():
+            self.most_work = self.work + _SLOW_SYSTEMS * system_work(self.problem.matrix)
 
     def _search(self, alpha0: Floats | None) -> LinearPoint:
-        problem, matrix = self.problem, self.problem.matrix
-        start = None
+        problem, start = self.problem, None
         if alpha0 is not None:
             with np.errstate(all="ignore"):  # its square may be too large for a number
                 point = problem.point(problem.feasible(alpha0))
@@ -220,11 +244,15 @@ class _Search:
                 return made
             is_near = made is not None and made.residual < _NEAR
             point = self._pair_steps(made if is_near else start)
-        elif min(matrix.d, matrix.n) >= _MANY_FEATURES:
+        elif self._has_many():
             origin = problem.origin() if start is None else point
             if start is not None and problem.rho == 0.0:  # what clipping did to it is no gain
                 origin = replace(point, b=start.b)
             point = self._descend(origin)
+        elif start is None and alpha0 is not None and self._has_interior():
+            # The start was of another problem: where all that it fits badly are a few rows with
+            # large costs, as when others stand for bags, these are soon found.
+            point = self._sweeps(problem.origin())
         elif start is None:
             return self._from_primal(*self._rough())
         elif problem.squared:
@@ -234,9 +262,8 @@ class _Search:
             return self._sharpen(start.w, start.b, start.z, start.alpha, weight, _REACH / weight)
         if point.residual <= self.tol:
             return point
-        if self._has_gram():
-            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
-        return self._finish(point)
+        self._limit_newton()
+        return point if self._is_far(point) else self._finish(point)
 
     def _finish(self, point: LinearPoint) -> LinearPoint:
         """Go on from a point that is not far from the solution."""
@@ -278,11 +305,30 @@ class _Search:
         count = min(2 * (problem.matrix.d + 1), len(short)) - 1
         return float(np.clip(1.0 / max(np.partition(short, count)[count], 1e-4), 1.0, 1e4))
 
+    @property
+    def _is_late(self) -> bool:
+        """Whether Newton steps have taken as much as they may."""
+        return self.n_iter >= self.last_iter or self.work >= self.most_work
+
     def _has_gram(self) -> bool:
         """Tell whether the Gram matrix is small, and the problem one that it can serve."""
         problem = self.problem
         fits = problem.matrix.n <= _LARGEST_GRAM
         return fits and problem.rho == 0.0 and len(set(problem.sign)) == 2
+
+    def _has_interior(self) -> bool:
+        """Tell whether the problem is one for steps in the interior: many rows, few features."""
+        problem = self.problem
+        fits = problem.matrix.d <= min(_LARGEST_SYSTEM, problem.matrix.n)
+        return fits and not problem.squared and not self._has_gram()
+
+    def _has_many(self) -> bool:
+        """Tell whether features are so many that coordinate descent comes first."""
+        return min(self.problem.matrix.d, self.problem.matrix.n) >= _MANY_FEATURES
+
+    def _is_far(self, point: LinearPoint) -> bool:
+        """Tell whether coordinate descent has left a point for steps in the interior."""
+        return self._has_interior() and point.residual > _FAR
 
     def _is_wide(self) -> bool:
         """Tell whether steps on the Gram matrix are the best to begin with.
@@ -314,6 +360,21 @@ class _Search:
         self.n_iter += 1
         return problem.point(problem.feasible(result.x))
 
+    def _sweeps(self, start: LinearPoint) -> LinearPoint:
+        """Sweep a few times: it is all there is to do where few rows matter."""
+        return self._descend(self.problem.origin(), patience=_HASTE)
+
+    def _interior(self, start: LinearPoint) -> LinearPoint:
+        search, best, first = InteriorSearch(self.problem), start, self.n_iter
+        for gap in _INTERIOR_GAPS:
+            point = self._polish(search.run(gap, self.max_iter - first))
+            self.n_iter = first + search.n_iter
+            self.history.append(point.primal)
+            best = min(best, point, key=lambda point: point.residual)
+            if self.is_optimal(best) or search.is_stuck or self.n_iter >= self.max_iter:
+                break
+        return best
+
     def _rough(self) -> tuple[Floats, float, float]:
         """Return a cheap start ``(w, b)`` and the weight of the first proximal step from there."""
         problem = self.problem
@@ -323,6 +384,7 @@ class _Search:
             return np.zeros(d), 0.0, 1.0
         sample = problem.sample(np.random.default_rng(_SEED), size)
         search = _Search(sample, 0.02, self.max_iter)
+        search._limit_newton()
         w, b, weight = search._rough()
         point = search._from_primal(w, b, weight)
         return point.w, point.b, 16.0
@@ -381,7 +443,7 @@ class _Search:
             w, b, z, alpha = self._proximal_step(w, b, z, alpha, weight * scale, reach)
             self.history.append(problem.primal(w, b, z))
             violation = self._violation(alpha, z, b)
-            at_end = self.n_iter >= self.last_iter or weight > 1e6 / tol
+            at_end = self._is_late or weight > 1e6 / tol
             if violation <= tol or at_end or (weight == largest and violation <= 1e4 * tol):
                 point = self._polish(problem.point(problem.feasible(alpha)))
                 if best is None or point.residual < best.residual:
@@ -469,13 +531,15 @@ class _Search:
                 pull=problem.matrix.combine(fixed), intercept_pull=float(fixed.sum()),
             )  # fmt: skip
             limit = np.inf if len(rows) == np.count_nonzero(cost) else 4.0 * reach
-            model.run(*tol, self.last_iter - self.n_iter, limit=limit)
+            left, work_left = self.last_iter - self.n_iter, self.most_work - self.work
+            model.run(*tol, left, limit=limit, most_work=work_left)
             self.n_iter += model.n_iter
+            self.work += model.work
             moved = problem.matrix.dot(model.w)
             new = np.clip(center + slope * (target - sign * (moved + model.b)), 0.0, cost)
             wrong = sign * new != fixed
             wrong[rows] = False
-            if not (wrong.any() or model.escaped) or self.n_iter >= self.last_iter:
+            if not (wrong.any() or model.escaped) or self._is_late:
                 return model.w, model.b, moved, new
             # Rows taken for settled were not: go as far as is good for all rows, then include them.
             whole = NewtonModel(
@@ -486,7 +550,7 @@ class _Search:
             w, b, z = w + step * (model.w - w), b + step * (model.b - b), z + step * (moved - z)
             reach *= 2.0
 
-    def _descend(self, start: LinearPoint) -> LinearPoint:
+    def _descend(self, start: LinearPoint, patience: float = _PATIENCE) -> LinearPoint:
         """Take coordinate steps; rows that look settled are left out for a while."""
         problem, matrix = self.problem, self.problem.matrix
         descent = CoordinateDescent(
@@ -495,7 +559,7 @@ class _Search:
         )  # fmt: skip
         every = active = np.flatnonzero(problem.cost > 0)
         # Against a Newton step, a sweep over sparse rows is cheap, but each takes from max_iter.
-        mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, _PATIENCE)
+        mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, patience)
         for count in range(1, _SWEEPS + 1):
             is_whole = len(active) == len(every)
             active = descent.sweep([(matrix.take(active), active)])
@@ -511,4 +575,5 @@ class _Search:
                 mark, marked = descent.violation, count
             if self.n_iter >= self.max_iter:
                 break
-        return self._polish(problem.point(problem.feasible(descent.alpha)))
+        point = problem.point(problem.feasible(descent.alpha))
+        return point if self._is_far(point) else self._polish(point)

@@ -245,7 +245,8 @@ class _FiniteNewton:
         ridge = np.divide(1.0, weight, out=np.zeros(self.n), where=weight > 0.0)
         target = band.sign * np.where(self.above, band.high, band.low)
         self.system = ChangingSystem(self.gram, ridge, self.active, self.system)
-        error = self.reach(target, ridge)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a system that is next to singular
+            error = self.reach(target, ridge)
         if self.system.is_shared and not error <= _ROUNDING:  # NaN too
             self.system = ChangingSystem(self.gram, ridge, self.active)
             self.reach(target, ridge)

@@ -122,4 +122,4 @@ def are_close(one: Floats, other: Floats, share: float) -> bool:
     n_close = 0
     for i in range(one.shape[0]):
         n_close += abs(one[i] - other[i]) <= share * abs(other[i])
-    return n_close == one.shape[0]
+    return bool(n_close == one.shape[0])

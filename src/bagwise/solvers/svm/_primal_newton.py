@@ -239,6 +239,7 @@ class NewtonModel:
         self.w, self.b = w, b
         self.z = matrix.dot(w) if z is None else z
         self.n_iter, self.blur, self.escaped = 0, 0.0, False
+        self.work = 0.0  # in products of two numbers of dense matrices
         self.history: list[float] = []
         self.forget()
         self.signed = np.empty(matrix.n)
@@ -290,12 +291,14 @@ class NewtonModel:
         *,
         relative: float = 0.0,
         limit: float = np.inf,
+        most_work: float = np.inf,
     ) -> Status:
         """Step until the gradient's entries are at most ``tol``, that of ``b`` at most ``tol_b``.
 
         To both is added ``relative`` times the sum of the terms' derivatives. Returns ``STALLED``
         when rounding forbids further progress. Gives up, and sets ``escaped``, when a row's
-        ``z + b`` has moved by more than ``limit``.
+        ``z + b`` has moved by more than ``limit``. After ``most_work``, in products of two numbers
+        of dense matrices, it ends as after ``max_iter`` steps.
         """
         smallest, worse, origin = np.inf, 0, self.z + self.b
         self.evaluate()
@@ -307,7 +310,7 @@ class NewtonModel:
             small = np.abs(self.gradient).max(initial=0.0) <= tol + more
             if small and abs(self.gradient_b) <= tol_b + more:
                 return Status.CONVERGED
-            if self.n_iter >= max_iter:
+            if self.n_iter >= max_iter or self.work >= most_work:
                 return Status.MAX_ITER
             # Far from the end the gradient may grow for a while; rounding makes it stay.
             worse = 0 if size < 0.5 * smallest else worse + 1
@@ -403,8 +406,10 @@ class NewtonModel:
         d, count = self.matrix.d, rows.n
         if self.quadratic is not None or d <= min(max(2 * count, 64), _LARGEST_SYSTEM):
             curvature = rows.rough_curvature if rough else rows.curvature
+            self.work += system_work(rows)
             step = self._primal_direction(curvature(weight))
         elif count <= _LARGEST_SYSTEM:
+            self.work += count**2 * (d + count / 3.0)
             step = self._dual_direction(rows, weight)
         else:
             step = self._conjugate_direction(rows, weight)
@@ -471,6 +476,11 @@ class NewtonModel:
             product, before = float(residual @ preconditioned), product
             p = preconditioned + (product / before) * p
         return x
+
+
+def system_work(rows: FeatureRows) -> float:
+    """Return the work of a system of the rows' features, in products of two dense numbers."""
+    return rows.curvature_work + rows.d**3 / 3.0
 
 
 def solve_definite(matrix: Floats, right: Floats) -> Floats:

@@ -155,6 +155,16 @@ class State:
             beta[k] = np.clip(beta[k] - beta.sum(), self.lower[k], self.upper[k])
         return beta
 
+    @property
+    def multipliers(self) -> Floats:
+        """The point itself."""
+        return self.beta
+
+    def go_to(self, multipliers: Floats) -> None:
+        """Go to another point, and compute all that follows from it from scratch."""
+        self.beta[:] = multipliers
+        self.refresh()
+
     def refresh(self) -> None:
         """Take rounding out of the point and compute ``v`` from scratch."""
         if self.awake is not None:

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import StrOptions
-from bagwise.bags import Bags, BagSource, Chunk, in_parts, segment_sum, sparse_sums
+from bagwise.bags import Bags, BagSource, Chunk, in_parts, rows_of, segment_sum, sparse_sums
 from bagwise.base import FeatureMap, Share, Target, make_features, make_map, problem_key
 from bagwise.kernels import InstanceKernel, check_psd, normalise_set_gram, set_gram, set_self
 from bagwise.solvers import DenseGram, RowOperator
@@ -200,10 +200,10 @@ class BagKernelMachine(BagRowMachine):
                 add_up = sparse_sums if bags.is_sparse else segment_sum
                 return feature_map, in_parts(bags, lambda part: add_up(*part.segments))
         elif self.approx == "cholesky":
-            feature_map, features = make_features(kernel, bags.instances, **settings)
+            feature_map, features = make_features(kernel, rows_of(bags), **settings)
             return feature_map, weighted_sums(features, bags.offsets, weights)
         else:
-            feature_map = make_map(kernel, bags.instances, **settings)
+            feature_map = make_map(kernel, rows_of(bags), **settings)
 
         def add(chunk: Chunk) -> Any:
             own = None if weights is None else weights[chunk.rows]
@@ -293,7 +293,7 @@ class BagKernelMachine(BagRowMachine):
     def _instance_outputs(self, bags: Bags) -> Floats:
         scores = self._expand(bags)
         if not self._averages:
-            diagonal = self._fitted_kernel().diagonal(bags.instances)
+            diagonal = self._fitted_kernel().diagonal(rows_of(bags))
             scores = scores / positive_root(diagonal)[:, None]
         return scores + self.intercept_
 

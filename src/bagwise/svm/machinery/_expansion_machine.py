@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._progress import report
-from bagwise.bags import Bags, segment_sum
+from bagwise.bags import Bags, rows_of, segment_sum
 from bagwise.base import BagClassifier, KernelParameters, Target, gamma_attribute
 from bagwise.kernels import FORMULAS
 from bagwise.solvers import ExpansionResult, KernelMeans
@@ -38,12 +38,12 @@ class ExpansionMachine(KernelParameters, BagClassifier):
 
     def _instance_outputs(self, bags: Bags) -> Floats:
         kernel = self._fitted_kernel()
-        scores = kernel.expand(bags.instances, self.expansion_vectors_, self.coef_)
+        scores = kernel.expand(rows_of(bags), self.expansion_vectors_, self.coef_)
         return scores + self.intercept_
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         kernel, offsets = self._fitted_kernel(), bags.offsets
-        scores = kernel.expand(bags.instances, self.expansion_vectors_, self.coef_)
+        scores = kernel.expand(rows_of(bags), self.expansion_vectors_, self.coef_)
         sums = segment_sum(scores, offsets[:-1], offsets[1:])
         return sums / bags.sizes[:, None] + self.intercept_
 

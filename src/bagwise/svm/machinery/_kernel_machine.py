@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
-from bagwise.bags import Bags, scan_max, segment_max
+from bagwise.bags import Bags, rows_of, scan_max, segment_max
 from bagwise.base import (
     MAP_CONSTRAINTS,
     AsymmetricClassifier,
@@ -153,7 +153,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         else:
             feature_map = make_map(
                 kernel,
-                bags.instances,
+                rows_of(bags),
                 approx=self.approx,
                 rank=self.rank,
                 rng=self._random_generator(),
@@ -258,7 +258,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         """Return the scores of instances without intercept, of shape (n_instances, n_outputs)."""
         share = self._share(bags)
         scores = None if share is None else share.scores(getattr(self, "dual_coef_", None))
-        return expand(self, bags.instances) if scores is None else scores
+        return expand(self, rows_of(bags)) if scores is None else scores
 
     def _instance_outputs(self, bags: Bags) -> Floats:
         return self._expand(bags) + self.intercept_

@@ -63,7 +63,7 @@ class PassSolution(Solution):
     decision: Floats
     answers: FewValues | None
 
-    @property
+    @property  # type: ignore[misc]  # mypy takes it for an attribute that is written
     def beta(self) -> Floats:
         """Signed multipliers."""
         held: FewValues = self.__dict__["held"]

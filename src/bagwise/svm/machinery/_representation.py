@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from bagwise._arrays import Floats
-from bagwise.bags import Bags
+from bagwise.bags import Bags, rows_of
 from bagwise.base import FeatureMap, gamma_attribute, make_features
 from bagwise.kernels import InstanceKernel
 from bagwise.svm.machinery._pass_trainer import PassTrainer
@@ -21,7 +21,6 @@ from bagwise.svm.machinery._points import (
     bag_means,
     given_points,
     kernel_points,
-    mean_instances,
 )
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._trainer import KernelTrainer, LinearTrainer, PointTrainer, Trainer
@@ -91,7 +90,7 @@ def represent(
         return _linear(bags, solver)
     if approx is not None:
         mapped = make_features(
-            kernel, bags.instances, approx=approx, rank=rank, rng=rng, owner=owner
+            kernel, rows_of(bags), approx=approx, rank=rank, rng=rng, owner=owner
         )
         return _mapped(bags, solver, *mapped, means)
     return _exact(bags, solver, kernel, means=means, cache_bytes=cache_bytes, owner=owner)
@@ -207,7 +206,7 @@ def _mapped(
 ) -> Representation[PointTrainer]:
     mapped = None
     if means == "mean_instance":
-        mapped = feature_map.transform(mean_instances(bags.instances, bags.offsets))
+        mapped = feature_map.transform(bag_means(bags))
     return Representation(
         LinearTrainer(features, bags.offsets, means=mapped, **solver),
         lambda solutions: feature_map.attributes(weights_of(solutions, features.shape[1])),

@@ -121,7 +121,8 @@ class SelectedTrainer:
         return self.trainer.project(whole, self.rows if rows is None else self.rows[rows])
 
     def _outside(self, rows: HingeProblem) -> HingeProblem:
-        return replace(rows, index=self.index[rows.index])
+        index = self.index[rows.index]  # rows may be of a kind that makes its own
+        return HingeProblem(index, rows.sign, rows.cost, rows.target, rows.group)
 
 
 def represent_shared(
