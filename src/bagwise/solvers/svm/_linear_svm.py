@@ -45,6 +45,8 @@ _LARGEST_FREE = 3000  # free rows up to which their conditions are solved as equ
 _REACH = 4.0  # bands by which the rows of a warm start may move before others are looked at
 _LEAST_TOL = 1e-14  # a violation that is as good as none
 _PATIENCE = 100  # most sweeps in which the violation should halve
+_VISIT = 100.0  # products of two numbers of dense matrices in the time of one that a sweep takes
+_CHEAP = 8.0  # sweeps in the time of a system, from which on they are tried before others
 _HASTE = 50  # the same, where other steps are at hand
 _SWEEPS = 500  # most sweeps of coordinate descent before Newton steps take over
 
@@ -210,7 +212,9 @@ class _Search:
         if self._has_gram():
             others = [self._pair_steps]
         elif self._has_interior():
-            others = [self._interior] if self._has_many() else [self._sweeps, self._interior]
+            others = [self._interior]
+            if self._has_cheap_sweeps() and not self._has_many():
+                others = [self._sweeps, self._interior]
         for other in others:
             if self.is_optimal(point) or self.n_iter >= self.max_iter:
                 return point
@@ -249,7 +253,7 @@ class _Search:
             if start is not None and problem.rho == 0.0:  # what clipping did to it is no gain
                 origin = replace(point, b=start.b)
             point = self._descend(origin)
-        elif start is None and alpha0 is not None and self._has_interior():
+        elif start is None and alpha0 is not None and self._has_cheap_sweeps():
             # The start was of another problem: where all that it fits badly are a few rows with
             # large costs, as when others stand for bags, these are soon found.
             point = self._sweeps(problem.origin())
@@ -321,6 +325,12 @@ class _Search:
         problem = self.problem
         fits = problem.matrix.d <= min(_LARGEST_SYSTEM, problem.matrix.n)
         return fits and not problem.squared and not self._has_gram()
+
+    def _has_cheap_sweeps(self) -> bool:
+        """Tell whether there are steps in the interior, and one takes as long as many sweeps."""
+        matrix = self.problem.matrix
+        sweep = _VISIT * matrix.n * matrix.width
+        return self._has_interior() and system_work(matrix) >= _CHEAP * sweep
 
     def _has_many(self) -> bool:
         """Tell whether features are so many that coordinate descent comes first."""
