@@ -135,7 +135,7 @@ VARIANTS = [
     MILBoost(variant="average"),
     MIMLCA(solver="lloyd", center=True),
     MIMLCA(kernel="rbf", n_components=8, random_state=0),
-    MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=0.1, n_init=2, random_state=0),
+    MIMLCA(kernel="rbf", approx="fourier", rank=50, ridge=1.0, n_init=2, random_state=0),
     MLCA(reject=-5.0, ridge=0.1),
     MC2B(n_components=2, tol=1e-6),
     MIML(n_components=2),

@@ -367,7 +367,7 @@ def key_choices(kind, method):
         {"rows": A[:24], "sample_weight": weight, "method": method, "offsets": offsets,
          "is_positive": is_positive},
         objective, None, criterion if method == "exact" else None, exact={}, tol=0.0,
-        is_sure=False,
+        least=1, is_sure=False,
     )  # fmt: skip
 
 

@@ -100,7 +100,11 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
         shift = self.ridge * float(np.trace(gram)) / width
         basis = whitening(gram, n_components=self.n_components, shift=shift)
         labels, certificate = self._assign(bags, target, passes, basis, rng)
-        metric = learn_cluster_metric(passes, labels, len(target.classes), basis)
+        # Where the first of two classes is positive it comes last, as the second would: all bits are
+        # those of classes with other names.
+        is_turned = target.side < 0
+        codes = 1 - labels if is_turned else labels
+        metric = learn_cluster_metric(passes, codes, len(target.classes), basis)
         components, centroids = metric.components, metric.centroids
         if space is not None:
             components, centroids = (space.lift(part, whole) for part in (components, centroids))
@@ -114,7 +118,7 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
             **learned,
             "mapped_centroids_": metric.mapped,
             "offset_": offset,
-            "used_": metric.used,
+            "used_": 1 - metric.used if is_turned else metric.used,
             "n_labelled_": metric.mass,
             "assignments_": labels,
             "result_": certificate,

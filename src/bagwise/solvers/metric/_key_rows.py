@@ -72,13 +72,13 @@ def solve_key_rows(
     sample_weight : array-like of shape (n_bags,), optional
         Weights :math:`w` of the rows of each bag.
     start : {"means", "random"} or array-like of int of shape (n_positive,)
-        The rows that suit the means of the positive bags best; or any rows; or these rows, by their
-        numbers among the rows of all bags.
+        The means of the positive bags, as if these were rows, until the first sweep; or any rows; or
+        these rows, by their numbers among the rows of all bags.
     method : {"exact", "lloyd"}
         ``"exact"``: bag after bag gets the row that is best given those of all other bags.
         ``"lloyd"`` fixes both means for a sweep over all bags.
     max_iter : int
-        Most sweeps over the bags.
+        Most sweeps over the bags, at least 1.
     rng : numpy.random.Generator, optional
         For a random start; by default always the same.
 
@@ -88,7 +88,7 @@ def solve_key_rows(
         The rows. ``MAX_ITER`` means that the last sweep changed some.
     """
     started = perf_counter()
-    check_at_least(_SOLVER, "max_iter", max_iter, 0)
+    check_at_least(_SOLVER, "max_iter", max_iter, 1)
     for name, given, known in (("method", method, _METHODS), ("start", start, _STARTS)):
         if isinstance(given, str) and given not in known:
             msg = f"{name} of {_SOLVER} must be one of {known}. Got {given!r}."
@@ -147,14 +147,12 @@ class _Search:
         self.total = np.zeros(blocks.n_features)
 
     def begin_at_means(self) -> None:
-        """Start with the row of each bag that is best if all others had their means chosen."""
+        """Start with the mean of each positive bag, as if it were one of its rows."""
         for block in self.blocks:
             kernels().add_means(
                 block.rows, block.starts, self.weight[block.bags], self.is_positive[block.bags],
                 self.center, self.total,
             )  # fmt: skip
-        self._sweep(is_exact=False)
-        self._add_up()
 
     def begin_at(self, chosen: Integers) -> None:
         """Start with given rows."""
