@@ -72,8 +72,8 @@ def solve_key_rows(
     sample_weight : array-like of shape (n_bags,), optional
         Weights :math:`w` of the rows of each bag.
     start : {"means", "random"} or array-like of int of shape (n_positive,)
-        The means of the positive bags, as if these were rows, until the first sweep; or any rows; or
-        these rows, by their numbers among the rows of all bags.
+        The means of the positive bags, as if these were rows, until the first sweep; or any rows;
+        or these rows, by their numbers among the rows of all bags.
     method : {"exact", "lloyd"}
         ``"exact"``: bag after bag gets the row that is best given those of all other bags.
         ``"lloyd"`` fixes both means for a sweep over all bags.
@@ -165,7 +165,11 @@ class _Search:
         self._add_up()
 
     def improve(self, *, is_exact: bool) -> int:
-        """Sweep over the positive bags once; return how many have changed."""
+        """Sweep over the positive bags once; return how many have changed.
+
+        Where means stand for bags, the first rows are those that lie furthest in their direction.
+        """
+        is_exact = is_exact and bool((self.chosen[self.is_positive] >= 0).all())
         n_changes = self._sweep(is_exact=is_exact)
         if n_changes and not is_exact:
             self._add_up()

@@ -61,8 +61,6 @@ def choose_rows(
         if is_exact and before >= 0:
             for f in range(n_features):
                 others[f] -= own * (rows[before, f] - center[f])
-        elif is_exact:
-            _add_mean(rows[starts[i] : starts[i + 1]], -own, center, others)
         best, highest, current, size = -1, -np.inf, -np.inf, 0.0
         for j in range(starts[i], starts[i + 1]):
             product, square = 0.0, 0.0
@@ -121,13 +119,7 @@ def add_means(
     for i in range(len(starts) - 1):
         if not is_positive[i]:
             continue
-        _add_mean(rows[starts[i] : starts[i + 1]], weight[i], center, total)
-
-
-@compiled
-def _add_mean(rows: NDArray[Any], weight: float, center: Floats, total: Floats) -> None:
-    """Add the mean of some rows to a sum, less the centre."""
-    share = weight / len(rows)
-    for j in range(len(rows)):
-        for f in range(len(center)):
-            total[f] += share * (rows[j, f] - center[f])
+        share = weight[i] / (starts[i + 1] - starts[i])
+        for j in range(starts[i], starts[i + 1]):
+            for f in range(len(center)):
+                total[f] += share * (rows[j, f] - center[f])
