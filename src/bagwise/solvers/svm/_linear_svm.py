@@ -2,8 +2,9 @@
 
 Coordinate descent in the dual (Hsieh et al. 2008) serves where features are many. Where they are
 few against the rows, and to end exactly in either case, proximal steps in the dual (augmented
-Lagrangian) are solved by Newton steps in the primal, on the rows near the margin. Few rows of many
-features are a matter for the Gram matrix, or where that is dear for products of rows with vectors.
+Lagrangian) are solved by Newton steps in the primal, on the rows near the margin. Where these come
+to many kinks, as with large costs, an interior-point method does without. Few rows of many features
+are a matter for the Gram matrix, or where that is dear for products of rows with vectors.
 """
 
 from collections.abc import Callable
@@ -134,8 +135,8 @@ def solve_linear_svm(
         a row's ``v`` is on the wrong side of the intercept. A duality gap of at most a thousandth
         of ``tol``, relative to the objective, will do as well.
     max_iter : int
-        Most sweeps of coordinate descent and Newton steps together. Steps on the Gram matrix, and
-        those that spare it, count as one.
+        Most sweeps of coordinate descent, Newton steps and steps in the interior together. Steps on
+        the Gram matrix, and those that spare it, count as one.
 
     Returns
     -------
