@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
-from bagwise.solvers._checks import check_at_least
-from bagwise.solvers._result import Certificate, Status
+from bagwise.solvers._result import Certificate
 from bagwise.solvers.metric._row_blocks import Pass, RowBlocks, checked_weight
+from bagwise.solvers.metric._sweeps import check_sweeps, sweep_until_settled
 
 _SOLVER = "solve_key_rows"
-_METHODS, _STARTS = ("exact", "lloyd"), ("means", "random")
 _TIE = 1e-12  # of the squared lengths: a smaller gain may be rounding
 
 
@@ -88,11 +87,7 @@ def solve_key_rows(
         The rows. ``MAX_ITER`` means that the last sweep changed some.
     """
     started = perf_counter()
-    check_at_least(_SOLVER, "max_iter", max_iter, 1)
-    for name, given, known in (("method", method, _METHODS), ("start", start, _STARTS)):
-        if isinstance(given, str) and given not in known:
-            msg = f"{name} of {_SOLVER} must be one of {known}. Got {given!r}."
-            raise ValueError(msg)
+    check_sweeps(_SOLVER, max_iter, 1, method=method, start=start)
     offsets = np.asarray(offsets, np.int64)
     search = _Search(
         RowBlocks(_SOLVER, rows, offsets, n_features),
@@ -105,21 +100,11 @@ def solve_key_rows(
         search.begin_at(_random_rows(offsets, search.is_positive, rng or np.random.default_rng(0)))
     else:
         search.begin_at(np.array(start))
-    history = [search.objective]
-    status = Status.MAX_ITER
-    for _ in range(max_iter):
-        n_changes = search.improve(is_exact=method == "exact")
-        history.append(min(search.objective, history[-1]))
-        if n_changes == 0:
-            status = Status.CONVERGED
-            break
+    found = sweep_until_settled(
+        search, is_exact=method == "exact", max_iter=max_iter, started=started
+    )
     return KeyRowsResult(
-        objective=search.objective,
-        status=status,
-        n_iter=len(history) - 1,
-        residual=0.0 if status == Status.CONVERGED and method == "exact" else np.nan,
-        history=np.array(history),
-        solve_time=perf_counter() - started,
+        **found,
         chosen=search.chosen[search.is_positive],
     )
 

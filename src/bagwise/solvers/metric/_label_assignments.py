@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
-from bagwise.solvers._checks import check_at_least
-from bagwise.solvers._result import Certificate, Status
+from bagwise.solvers._result import Certificate
 from bagwise.solvers.metric._row_blocks import Pass, RowBlock, RowBlocks, checked_weight
+from bagwise.solvers.metric._sweeps import check_sweeps, sweep_until_settled
 
 _SOLVER = "solve_label_assignments"
-_METHODS, _STARTS = ("exact", "lloyd"), ("means", "random")
 _TIE = 1e-12  # of the squared norms of a bag: a smaller gain may be rounding
 
 
@@ -132,11 +131,7 @@ def solve_label_assignments(
        learning using weakly supervised data. CVPR 2017.
     """
     started = perf_counter()
-    check_at_least(_SOLVER, "max_iter", max_iter, 0)
-    for name, value, known in (("method", method, _METHODS), ("start", start, _STARTS)):
-        if isinstance(value, str) and value not in known:
-            msg = f"{name} of {_SOLVER} must be one of {known}. Got {value!r}."
-            raise ValueError(msg)
+    check_sweeps(_SOLVER, max_iter, 0, method=method, start=start)
     search = _Search(rows, lists, n_features, sample_weight)
     if isinstance(start, str) and start == "means":
         search.begin_at_means()
@@ -144,21 +139,11 @@ def solve_label_assignments(
         search.begin_at(_random_labels(lists, rng or np.random.default_rng(0)))
     else:
         search.begin_at(np.array(start))
-    history = [search.objective]
-    status = Status.MAX_ITER
-    for _ in range(max_iter):
-        n_changes = search.improve(is_exact=method == "exact")
-        history.append(min(search.objective, history[-1]))
-        if n_changes == 0:
-            status = Status.CONVERGED
-            break
+    found = sweep_until_settled(
+        search, is_exact=method == "exact", max_iter=max_iter, started=started
+    )
     return LabelAssignmentResult(
-        objective=search.objective,
-        status=status,
-        n_iter=len(history) - 1,
-        residual=0.0 if status == Status.CONVERGED and method == "exact" else np.nan,
-        history=np.array(history),
-        solve_time=perf_counter() - started,
+        **found,
         labels=search.labels,
         sums=search.sums,
         mass=search.mass,
