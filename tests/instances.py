@@ -109,7 +109,7 @@ VARIANTS = [
     RegSVM(C=1.0, approx="nystroem", rank=50, random_state=0),
     MICA(kernel="linear"),
     MICA(C=10.0, n_init=2, cache_size=0.001, random_state=0),
-    SparseMI(n_vectors=5, C=10.0, n_init=1, max_memory=1500),
+    SparseMI(n_vectors=5, C=10.0, n_init=1, max_memory=2500),
     SparseMI(n_vectors=4, kernel="poly", degree=2, coef0=1.0, init="kmeans", n_init=1),
     SparseMI(n_vectors=2, kernel="linear", optimizer="gradient", n_init=2),
     RandomSetSVM(n_vectors=5, kernel="laplacian"),

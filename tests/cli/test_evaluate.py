@@ -180,15 +180,15 @@ def test_folds_that_lack_a_class(data):
         assert [not math.isnan(value) for value in other.values] == whole
         assert other.mean == pytest.approx(wanted.mean())
         assert other.standard_error == pytest.approx(sem(wanted))
-        assert other.text.endswith(f" ({sum(whole)} of 4 folds, others lack a label)")
+        assert other.text.endswith(f" ({sum(whole)} of 4 folds, others: not defined)")
     assert len(scores.others) == 2
 
 
 def test_means_of_few_folds_in_words():
     of_one = Scores("AUC", (0.75, math.nan, math.nan), "")
-    assert of_one.text == "0.750 (1 of 3 folds, others lack a label)"
+    assert of_one.text == "0.750 (1 of 3 folds, others: not defined)"
     none = Scores("balanced accuracy", (math.nan, math.nan), "")
-    assert none.text == "not defined: every fold lacks a label"
+    assert none.text == "not defined on any fold"
     assert math.isnan(none.mean)
 
 

@@ -259,8 +259,8 @@ def test_folds_that_lack_a_label_are_told(workshop, bagwise):
         Bags(matrix, 3 * np.arange(41), labels=np.array(y)).write(f"{name}.bags")
     code, out, _ = bagwise("fit two.bags -m MIKernelSVM --cv 5")
     assert code == 0
-    assert re.search(r"balanced accuracy \S+% ± \S+ \(2 of 5 folds, others lack a label\)", out)
-    assert re.search(r"AUC \S+ ± \S+ \(2 of 5 folds, others lack a label\)", out)
+    assert re.search(r"balanced accuracy \S+% ± \S+ \(2 of 5 folds, others: not defined\)", out)
+    assert re.search(r"AUC \S+ ± \S+ \(2 of 5 folds, others: not defined\)", out)
     code, out, _ = bagwise("fit two.bags -m MIKernelSVM --cv 5 --scoring roc_auc --json")
     found = json.loads(out)["cross_validation"]
     assert (code, found["values"].count(None), found["mean"] is None) == (0, 3, False)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score, get_scorer, get_scorer_names
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -386,3 +387,13 @@ def test_a_score_of_what_a_model_does_not_have():
     check_scored("roc_auc", SIL())
     with pytest.raises(ValueError, match="'neg_brier_score' needs predict_proba, which SIL does"):
         check_scored("neg_brier_score", make_pipeline(StandardScaler(), SIL()))
+
+
+def test_scores_of_the_positive_class_take_probabilities_as_well():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.where(np.arange(60) % 3, "b", "a")
+    X[y == "a"] += 1.0
+    forest = RandomForestClassifier(random_state=0).fit(X, y)
+    scores = forest.predict_proba(X)[:, 0]
+    found = make_positive_scorer("average_precision", pos_label="a")(forest, X, y)
+    assert found == pytest.approx(average_precision_score(y == "a", scores))

@@ -52,7 +52,7 @@ class BagEstimator(BaseEstimator):
             bags = validate_bags(self, X, reset=True)
             with unchanged_files(bags):
                 task, known = self._encode(bags, y, sample_weight)
-                remember_bags(self, bags)  # first: it reads all, and says where a value is none
+                remember_bags(self, bags)  # first: it reads all, and names what is not finite
                 with shown(type(self).__name__, getattr(self, "verbose", 0)):
                     learned = {**known, **self._learn(*task)}
                 ended = learned.setdefault("result_", Certificate.nothing())

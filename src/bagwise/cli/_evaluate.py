@@ -79,11 +79,11 @@ class Scores:
         """The mean and its standard error in words, and of how many folds if not of all."""
         n, n_folds, error = len(self.known), len(self.values), self.standard_error
         if not n:
-            return "not defined: every fold lacks a label"
+            return "not defined on any fold"
         text = self.mean_text
         if not isnan(error):
             text += f" ± {f'{100 * error:.1f}' if self._is_share else f'{error:.3f}'}"
-        return text if n == n_folds else f"{text} ({n} of {n_folds} folds, others lack a label)"
+        return text if n == n_folds else f"{text} ({n} of {n_folds} folds, others: not defined)"
 
     @property
     def _is_share(self) -> bool:
@@ -206,8 +206,8 @@ class Evaluation:
             value = float(scorer(model, bags, y))
             if isnan(value):
                 msg = (
-                    f"parameters cannot be chosen by {name}, which is not defined on a fold that "
-                    "lacks a label: lower --cv, or choose by another --scoring."
+                    f"parameters cannot be chosen by {name}, which is not defined on every fold: "
+                    "lower --cv, or choose by another --scoring."
                 )
                 raise CommandError(msg, code="usage", where="--scoring")
             advance(1)

@@ -10,8 +10,8 @@ The object that ``--json`` prints::
                "path": str, "bytes": int, or null both if it was not to be saved},
      "search": {"metric": str, "mean": best of the grid, "protocol": str} or null,
      "cross_validation": {"metric": str, "mean": float, "standard_error": float,
-                          "values": [float per fold, or null where it lacks a label that the
-                                     metric needs: mean and error are of the others],
+                          "values": [float per fold, or null where it is not defined, as on a fold
+                                     that lacks a label: mean and error are of the others],
                           "protocol": str,
                           "others": [{"metric", "mean", "standard_error", "values"}],
                           "baseline": {"label": most frequent one, "accuracy": its share}, or

@@ -100,8 +100,8 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
         shift = self.ridge * float(np.trace(gram)) / width
         basis = whitening(gram, n_components=self.n_components, shift=shift)
         labels, certificate = self._assign(bags, target, passes, basis, rng)
-        # Where the first of two classes is positive it comes last, as the second would: all bits
-        # are those of classes with other names.
+        # Where the first of two classes is positive it comes last, as the second would, so that
+        # other names of the classes change no bit.
         is_turned = target.side < 0
         codes = 1 - labels if is_turned else labels
         metric = learn_cluster_metric(passes, codes, len(target.classes), basis)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import methods_scored
@@ -210,10 +211,17 @@ class _Coded(ClassifierMixin, BaseEstimator):
         found = self.estimator.predict(X) == self.estimator.classes_[self.place]
         return np.asarray(found, dtype=np.intp)
 
+    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
     def decision_function(self, X: Any) -> Floats:
         """Return scores for the positive class."""
         scores: Floats = self.estimator.decision_function(X)
         return scores if self.place else -scores
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the other class and of the positive one."""
+        found: Floats = self.estimator.predict_proba(X)
+        return found if self.place else found[:, ::-1]
 
 
 def check_scored(scoring: str, estimator: Any) -> None:

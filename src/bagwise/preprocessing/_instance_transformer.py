@@ -143,7 +143,7 @@ class InstanceTransformer(
                 return transformer.fit(instances, labels, **fit_params)
 
             with unchanged_files(bags):
-                remember_bags(self, bags)  # first: it reads all, and says where a value is none
+                remember_bags(self, bags)  # first: it reads all, and names what is not finite
                 share = shared_by(bags)
                 name = None if share is None else _name(self.transformer, y, fit_params)
                 if share is None or name is None:

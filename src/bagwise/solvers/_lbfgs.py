@@ -176,7 +176,8 @@ class _Descent:
         new = self.X.copy(), self.values.copy(), self.gradients.copy()
         steps = np.ones(len(directions))
         promise = -0.5 * np.vecdot(directions, self.gradients)  # of a step to the minimum
-        is_little = has_pairs & (promise <= self.rule.tol * self.rule.unit(self.values))
+        enough = self.rule.tol * self.rule.unit(self.values)
+        is_little = has_pairs & (promise >= 0.0) & (promise <= enough)
         found = self._search(np.flatnonzero(has_pairs), directions, steps, *new)
         if not found.all():  # there are no pairs yet, or they mislead
             again = np.flatnonzero(~found)

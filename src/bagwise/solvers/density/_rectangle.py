@@ -105,7 +105,9 @@ def grow_rectangle(
         points[is_inside], bag, points[~is_inside], np.repeat(weights, np.diff(ends))[~is_inside],
         np.repeat(np.arange(len(weights)), np.diff(ends))[~is_inside], margin, max_iter,
     )  # fmt: skip
-    best = min(map(task.iterate, task.starts()), key=lambda found: (found.reached, found.size))
+    found = [task.iterate(start) for start in task.starts()]
+    least = min(rectangle.reached for rectangle in found) + _SAME * float(weights.sum())
+    best = min((one for one in found if one.reached <= least), key=lambda one: one.size)
     bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
     bounds[:, best.features] = best.bounds
     return RectangleResult(

@@ -26,7 +26,7 @@ def check_sweeps(solver: str, max_iter: int, least: int, **names: Any) -> None:
     """Refuse names of methods and starts that are not known, and too few sweeps."""
     check_at_least(solver, "max_iter", max_iter, least)
     for name, value in names.items():
-        if isinstance(value, str) and value not in _KNOWN[name]:
+        if (isinstance(value, str) or name == "method") and value not in _KNOWN[name]:
             msg = f"{name} of {solver} must be one of {_KNOWN[name]}. Got {value!r}."
             raise ValueError(msg)
 

@@ -330,8 +330,11 @@ class DualSearch(ABC):
                 losses += violation > tol
                 polished = not self.sharpens(violation)
                 continue
-            if losses >= _LOSSES and good is not None and self.falls_back_on(good):
-                break
+            if losses >= _LOSSES and good is not None:
+                self.fall_back_on(good)
+                violation, good = point.violation, None
+                if violation <= tol:
+                    break
             if losses >= _LOSSES or (self.n_iter >= self.max_iter and violation > tol):
                 if losses < _LOSSES:
                     self.status = Status.MAX_ITER
@@ -371,13 +374,15 @@ class DualSearch(ABC):
             self.settle()
         self.record()
 
-    def falls_back_on(self, multipliers: Floats) -> bool:
-        """Go back to a point that was within ``tol``; return whether it is, with ``v`` exact.
+    def fall_back_on(self, multipliers: Floats) -> None:
+        """Go back to a point that was within ``tol``, unless the present one is better.
 
-        Where rounding is near to ``tol``, what was to make it more exact may have lost it.
+        Where rounding is near to ``tol``, steps that should sharpen an answer may have spoiled it.
         """
-        self.point.go_to(multipliers)
-        return self.point.violation <= self.tol
+        point, last, violation = self.point, self.point.multipliers.copy(), self.point.violation
+        point.go_to(multipliers)
+        if point.violation > violation:
+            point.go_to(last)
 
     def working_set(self, violation: float) -> DualWork:
         """Choose all rows if they are few, else half as many again as are free."""

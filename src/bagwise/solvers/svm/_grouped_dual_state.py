@@ -123,7 +123,7 @@ class State:
     def go_to(self, multipliers: Floats) -> None:
         """Go to another point, and compute all that follows from it from scratch."""
         self.alpha[:] = multipliers
-        self.room[:] = self.problem.cap - self.problem.group_sum(self.alpha)
+        self.room[:] = self.problem.cap - self.problem.group_sum(self.alpha)  # which are full?
         self.refresh()
 
     def refresh(self) -> None:

@@ -89,7 +89,7 @@ class InteriorSearch:
             goal - room * self.high + first[0] * first[2],
         )
         share = self._longest(step, _BACK)
-        if not share > 1e-8:
+        if not (share > 1e-8 and np.isfinite(step[0]).all()):
             return False
         change, low, high, dw, db, dz = step
         self.alpha = alpha + share * change

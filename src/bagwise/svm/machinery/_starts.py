@@ -148,7 +148,7 @@ def best_of_starts(
             best, least = ended, rank
         del ended
     assert best is not None
-    return replace(best, ends=np.array(ends))
+    return replace(best, ends=np.array(ends)) if len(ends) > 1 else best
 
 
 def _starts(
