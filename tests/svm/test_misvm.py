@@ -1,5 +1,6 @@
 """MI-SVM and mi-SVM: objectives by their formulas, local optima by enumeration."""
 
+import gc
 from itertools import product
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from bagwise import Bags
 from bagwise.solvers import solve_qp
-from bagwise.svm import MISVM, SIL, miSVM
+from bagwise.svm import MICA, MISVM, PCSVM, SIL, STMIL, MissSVM, miSVM
 from bagwise.testing import make_toy_bags
 from svm.naive import instance_kernel, scale_gamma, scaled_bags, solve_dual
 
@@ -235,3 +236,22 @@ def test_instances_that_all_score_the_same_are_chosen_by_content(params):
     assert results[0].history[0] == pytest.approx(2.0 * 12, rel=1e-9)  # no weights, all negative
     assert results[0].objective < 12.0
     np.testing.assert_allclose([r.objective for r in results], results[0].objective, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [MISVM, miSVM, PCSVM, MICA, STMIL, MissSVM])
+def test_a_fit_leaves_nothing_to_the_garbage_collector(cls):
+    """A kernel matrix that is held in a circle of references outlives its fit."""
+    bags, y = make_toy_bags(24)
+    cls().fit(bags, y)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        cls().fit(bags, y)
+        gc.collect()
+        left = [type(one).__name__ for one in gc.garbage if "bagwise" in type(one).__module__]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == []

@@ -217,7 +217,7 @@ class KeyInstanceProblem(Alternation):
 
     def _rows(self, standing_for: Integers) -> HingeProblem:
         """Return the problem in which these points stand for the positive bags."""
-        return KeyRows(self, standing_for)
+        return KeyRows(self.sides, self.cost, standing_for, shares_slack=self.shared_slack)
 
 
 class KeyRows(HingeProblem):
@@ -227,40 +227,50 @@ class KeyRows(HingeProblem):
 
     Parameters
     ----------
-    problem : KeyInstanceProblem
-        What has these rows.
+    sides : Sides
+        Which instances are negative.
+    bag_cost : ndarray of shape (n_bags,)
+        The cost of each bag.
     chosen : ndarray of int of shape (n_positive,)
         Which points stand for the positive bags.
+    shares_slack : bool
+        Whether the rows of a bag share one slack.
     """
 
-    problem: KeyInstanceProblem
+    sides: Sides
+    bag_cost: Floats
     chosen: Integers
+    shares_slack: bool
 
-    def __init__(self, problem: KeyInstanceProblem, chosen: Integers) -> None:
-        self.__dict__.update(problem=problem, chosen=chosen)
+    def __init__(
+        self, sides: Sides, bag_cost: Floats, chosen: Integers, *, shares_slack: bool
+    ) -> None:
+        self.__dict__.update(
+            sides=sides, bag_cost=bag_cost, chosen=chosen, shares_slack=shares_slack
+        )
 
     @property
     def index(self) -> Integers:
-        return np.concatenate([self.chosen, self.problem.sides.negatives])
+        return np.concatenate([self.chosen, self.sides.negatives])
 
     @property
     def sign(self) -> Floats:
-        return np.repeat([1.0, -1.0], [len(self.chosen), self.problem.sides.n_negatives])
+        return np.repeat([1.0, -1.0], [len(self.chosen), self.sides.n_negatives])
 
     @property
     def cost(self) -> Floats:
-        return self.problem.cost[self._bags]
+        return self.bag_cost[self._bags]
 
     @property
     def group(self) -> Integers | None:
-        return self._bags if self.problem.shared_slack else None
+        return self._bags if self.shares_slack else None
 
     @property
     def _bags(self) -> Integers:
-        return np.concatenate([self.problem.sides.positive, self.problem.sides.negative_bags])
+        return np.concatenate([self.sides.positive, self.sides.negative_bags])
 
     def same_as(self, other: HingeProblem) -> bool:
         """Tell whether it is the same problem."""
-        if isinstance(other, KeyRows) and other.problem is self.problem:
+        if isinstance(other, KeyRows) and other.sides is self.sides:
             return np.array_equal(self.chosen, other.chosen)
         return super().same_as(other)
