@@ -31,10 +31,10 @@ from bagwise.bags import segment_max
 from bagwise.datasets import fetch, load_digit_bags
 from bagwise.model_selection import StratifiedBagKFold
 from bagwise.preprocessing import InstanceTransformer
+from bagwise.solvers import key_scores, mean_scores
 from bagwise.svm import MICA, MISVM, SIL, STMIL, MissSVM, RegSVM, miSVM
 from bagwise.svm.machinery import _kernel_machine
 from bagwise.svm.machinery._alternation import alternate
-from bagwise.svm.machinery._starts import key_scores, mean_scores
 
 METHODS = {
     "MISVM": MISVM(C=1.0),
@@ -106,7 +106,9 @@ def density_scores(problem, bags, y):
 
 
 def along(scores, problem, bags, y):
-    return scores(problem.trainer.project, problem.sides, problem.weight)
+    return scores(
+        problem.trainer.project, problem.sides.offsets, problem.sides.positive, problem.weight
+    )
 
 
 GUESSES = {

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from bagwise import Bags
 from bagwise.datasets import make_key_instance_bags
@@ -45,6 +46,17 @@ def test_a_rectangle_is_found_on_the_features_that_it_has():
     assert 1.0 < model.upper_[0, 0] < 1.4
     assert model.score(X, y) == 1.0
     np.testing.assert_array_equal(model.key_instances(X[y == 1]), 2)
+
+
+def test_key_instances_further_out_than_others_are_found():
+    """The bags to be predicted are other draws; chance is an area of 0.5."""
+    areas = []
+    for seed in range(5):
+        seen, other = (make_key_instance_bags(random_state=k) for k in (10 + seed, 20 + seed))
+        model = APR().fit(seen.bags, seen.y)
+        areas.append(roc_auc_score(other.y, model.decision_function(other.bags)))
+        assert model.result_.n_starts > 2
+    assert np.mean(areas) > 0.75
 
 
 def test_order_does_not_matter_even_with_ties():

@@ -37,7 +37,9 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
     over the choice of an instance j(i) of each positive bag; of the features those are kept that
     together exclude the instances of negative bags. Growing and discriminating take turns until no
     feature is dropped. This begins at the middle and at each instance of the smallest positive bag,
-    at most 16, and the rectangle is taken that the fewest negative bags reach. Then the bounds are
+    at most 16. One more rectangle, of which features are dropped only, holds likely key instances:
+    those that lie furthest in the direction from the mean of negative instances to the mean of
+    themselves. The rectangle is taken that the fewest negative bags reach. Then the bounds are
     expanded by a density estimate of the chosen instances. An instance scores as
     :math:`\min_k \min(x_k - l_k, u_k - x_k) / s`, its distance to the nearest bound: positive
     inside the rectangle; outside, minus the largest distance beyond a bound. The unit s is the root
@@ -80,6 +82,9 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
     Notes
     -----
     Widths of different features are added up, so features ought to be of comparable size.
+
+    The smallest rectangle may lie where all bags have instances, if key instances are further out.
+    The one around likely key instances is larger then, but fewer negative bags reach it.
 
     A rectangle grows bag by bag; after each, all bags choose their instances again. Only those
     whose instances lie on a bound can gain by that, and only they are looked at.

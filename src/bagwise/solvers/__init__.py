@@ -1,5 +1,6 @@
 """Pure optimisation: problems in, points with certificates out. Nothing here knows scikit-learn."""
 
+from bagwise.solvers._key_scores import SAME_SCORE, best_in_bags, key_scores, mean_scores
 from bagwise.solvers._lbfgs import BatchObjective, minimize_lbfgs
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
 from bagwise.solvers._result import Certificate, Result, Status
@@ -92,6 +93,7 @@ from bagwise.solvers.svm._projection_range import ProjectionRange, projection_ra
 from bagwise.solvers.svm._svm_dual import SVMDualResult, solve_svm_dual
 
 __all__ = [
+    "SAME_SCORE",
     "AssignmentProblem",
     "AssignmentResult",
     "BagClusters",
@@ -166,12 +168,14 @@ __all__ = [
     "SumRows",
     "bag_pairs",
     "balance_direction",
+    "best_in_bags",
     "boost_bags",
     "concept_distances",
     "expanded_bounds",
     "generate_assignments",
     "grow_rectangle",
     "instance_keys",
+    "key_scores",
     "leading",
     "learn_cluster_metric",
     "log_odds",
@@ -179,6 +183,7 @@ __all__ = [
     "majorize_minimize",
     "maximize_density",
     "maximize_density_by_rounds",
+    "mean_scores",
     "minimize_by_cuts",
     "minimize_expansion",
     "minimize_lbfgs",

@@ -10,12 +10,13 @@ from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags, segment_max
 from bagwise.base import BagTags, Summary, Target, documented
+from bagwise.solvers import best_in_bags
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._smil_loss import signs, unsure
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
 from bagwise.svm.machinery._trainer import Trainer
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from bagwise._arrays import Booleans, Floats, Integers, Signs
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Summary, Target, documented
+from bagwise.solvers import best_in_bags
 from bagwise.svm.machinery._alternation import TIE, Alternation
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
 from bagwise.svm.machinery._trainer import Trainer
 
 

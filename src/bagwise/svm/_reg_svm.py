@@ -21,7 +21,14 @@ from bagwise.base import (
     documented,
 )
 from bagwise.exceptions import MemoryLimitError
-from bagwise.solvers import Certificate, RowOperator, SumRows, solve_grouped_svm
+from bagwise.solvers import (
+    Certificate,
+    RowOperator,
+    SumRows,
+    best_in_bags,
+    key_scores,
+    solve_grouped_svm,
+)
 from bagwise.svm.machinery._bag_kernel_machine import BagKernelMachine, positive_root
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
@@ -29,9 +36,7 @@ from bagwise.svm.machinery._starts import (
     N_INIT_CONSTRAINT,
     StartCount,
     balanced_error,
-    best_in_bags,
     best_of_starts,
-    key_scores,
 )
 
 _ALWAYS = 1000.0  # megabytes for the inner products of the rows that matter, whatever the cache
@@ -418,7 +423,7 @@ class ConsistencyProblem:
 
     def key_start(self) -> Booleans:
         """Return likely key instances, and those of negative bags that look like them."""
-        scores = key_scores(self._project, self.sides, self.cost)
+        scores = key_scores(self._project, self.sides.offsets, self.sides.positive, self.cost)
         return best_in_bags(scores, self.sides.offsets)
 
     def random_start(self, rng: np.random.Generator) -> Booleans:

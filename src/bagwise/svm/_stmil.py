@@ -8,12 +8,13 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, best_threshold, documented
+from bagwise.solvers import best_in_bags
 from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import KernelMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._smil_loss import SparseLoss, mean_rule, signs, unsure, with_rows
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, best_in_bags
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
 from bagwise.svm.machinery._trainer import Trainer, started
 
 

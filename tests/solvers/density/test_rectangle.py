@@ -64,7 +64,7 @@ def test_growing_is_what_plain_loops_do(seed):
         max_iter=1,
     )  # fmt: skip
     # It never lies inside, so that the narrowest counts of those that begin at the middle and at
-    # the rows of a smallest bag.
+    # the rows of a smallest bag. The rows that are furthest from it are never narrower.
     middle = middle_of(rows, offsets)
     smallest = [i for i in range(len(sizes)) if sizes[i] == sizes.min()]
     allowed = []
@@ -115,6 +115,44 @@ def test_of_several_rectangles_the_one_counts_that_fewest_negative_bags_reach():
     rows, sign = np.concatenate([common, own], axis=1), np.where(np.arange(40) % 2, 1.0, -1.0)
     result = grow_rectangle(rows.reshape(80, 2), np.arange(0, 81, 2), sign)
     np.testing.assert_array_equal(result.chosen % 2, 1)
+
+
+def shifted_rows(seed, n_bags=60, n_features=6):
+    """Return bags of five standard normal rows; one of each positive bag lies 4 further out."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_bags, 5, n_features))
+    sign = np.where(np.arange(n_bags) % 2, 1.0, -1.0)
+    rows[sign > 0, 3, 0] += 4.0
+    return rows.reshape(-1, n_features), np.arange(0, 5 * n_bags + 1, 5), sign
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_far_from_those_of_negative_bags_make_a_rectangle(seed):
+    """The smallest one lies in the middle of all rows, where most negative bags have some."""
+    rows, offsets, sign = shifted_rows(seed)
+    result = grow_rectangle(rows, offsets, sign)
+    assert (result.chosen % 5 == 3).mean() > 0.9
+    assert 0 in result.features
+    inside = (rows[:, result.features] >= result.x.reshape(2, -1)[0, result.features]).all(axis=1)
+    inside &= (rows[:, result.features] <= result.x.reshape(2, -1)[1, result.features]).all(axis=1)
+    reached = np.logical_or.reduceat(inside, offsets[:-1])
+    assert reached[sign > 0].all()
+    assert reached[sign < 0].mean() < 0.5
+    assert len(result.ends) == 1 + 5 + 1  # the middle, the rows of a bag, the key rows
+    assert result.objective in result.ends
+
+
+def test_likely_rows_that_tie_are_told_apart_by_their_values():
+    """Each positive bag has two rows equally far out; their order must not matter."""
+    rng = np.random.default_rng(0)
+    rows = 0.1 * rng.normal(size=(20, 3, 2))
+    rows[:, 1:] = rows[:, :1] + np.array([[8.0, 3.0], [8.0, -3.0]])
+    rows[::2] = 0.3 * rng.normal(size=(10, 3, 2))
+    sign, offsets = np.where(np.arange(20) % 2, 1.0, -1.0), np.arange(0, 61, 3)
+    one = grow_rectangle(rows.reshape(-1, 2), offsets, sign)
+    other = grow_rectangle(rows[::-1, ::-1].reshape(-1, 2), offsets, sign[::-1])
+    np.testing.assert_allclose(one.x, other.x)
+    np.testing.assert_allclose(one.ends[-1], other.ends[-1])
 
 
 def test_rounds_end_when_no_feature_is_dropped():

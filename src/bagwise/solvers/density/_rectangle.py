@@ -1,6 +1,8 @@
 """Rectangles that hold an instance of every positive bag and few of negative ones."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ from bagwise.solvers._checks import (
     checked_signs,
     checked_weights,
 )
+from bagwise.solvers._key_scores import best_in_bags, key_scores
 from bagwise.solvers._result import Result, Status
 
 _SAME = 1e-10  # relative difference of rows or features that are as good
@@ -68,8 +71,10 @@ def grow_rectangle(
     the round before, these are kept.
 
     A first rectangle begins at the middle of what all have to reach. Every rectangle holds a row of
-    the smallest positive bag, so others begin at each of these, at most 16. Of all the one counts
-    that rows of the least weight of negative bags are in; of those the smallest.
+    the smallest positive bag, so others begin at each of these, at most 16. Small rectangles lie
+    where all bags have rows. The last one does not grow: it holds the likely key rows of positive
+    bags (`key_scores`), which lie away from those of negative bags, and only drops features. Of all
+    the one counts that rows of the least weight of negative bags are in; of those the smallest.
 
     Parameters
     ----------
@@ -89,7 +94,7 @@ def grow_rectangle(
     Returns
     -------
     RectangleResult
-        The rectangle, its features and the rows inside.
+        The rectangle, its features and the rows inside; ``ends`` has the sums of widths of all.
     """
     name, started = "grow_rectangle", perf_counter()
     ends = np.asarray(offsets, np.int64)
@@ -105,7 +110,9 @@ def grow_rectangle(
         points[is_inside], bag, points[~is_inside], np.repeat(weights, np.diff(ends))[~is_inside],
         np.repeat(np.arange(len(weights)), np.diff(ends))[~is_inside], margin, max_iter,
     )  # fmt: skip
-    found = [task.iterate(start) for start in task.starts()]
+    found = [task.iterate(partial(task.grow, start)) for start in task.starts()]
+    keys = task.first_of(_likely_keys(points, ends, np.flatnonzero(is_positive), weights)[inside])
+    found.append(task.iterate(lambda _: keys))
     least = min(rectangle.reached for rectangle in found) + _SAME * float(weights.sum())
     best = min((one for one in found if one.reached <= least), key=lambda one: one.size)
     bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
@@ -113,6 +120,7 @@ def grow_rectangle(
     return RectangleResult(
         objective=best.size, status=best.status, n_iter=len(best.history),
         history=np.array(best.history), solve_time=perf_counter() - started, x=bounds.ravel(),
+        ends=np.array([one.size for one in found]),
         features=best.features, chosen=inside[best.chosen],
     )  # fmt: skip
 
@@ -144,25 +152,41 @@ class _Task(NamedTuple):
     margin: float
     max_iter: int
 
-    def starts(self) -> Floats:
-        """Return the points at which rectangles begin, in an order that values decide."""
+    @property
+    def middle(self) -> Floats:
+        """The middle of what all rectangles have to reach."""
         first = np.flatnonzero(np.diff(self.bag, prepend=-1))
         reach = np.maximum.reduceat(self.rows, first).min(axis=0)
-        middle = 0.5 * (reach + np.minimum.reduceat(self.rows, first).max(axis=0))
-        order = _central_first(self.rows - middle, self.bag, first)
+        middle: Floats = 0.5 * (reach + np.minimum.reduceat(self.rows, first).max(axis=0))
+        return middle
+
+    def starts(self) -> Floats:
+        """Return the points at which rectangles begin, in an order that values decide."""
+        middle = self.middle
+        order = _central_first(self.rows - middle, self.bag)
         sizes = np.bincount(self.bag)
         small = order[sizes[self.bag[order]] == sizes.min()][: min(int(sizes.min()), _MOST_STARTS)]
         return np.vstack([middle, self.rows[small]])
 
-    def iterate(self, start: Floats) -> _Found:
-        """Grow a rectangle and drop features, by turns."""
+    def first_of(self, is_likely: Booleans) -> Integers:
+        """Return one of the likely rows of each bag; of several, their values decide."""
+        order = _central_first(self.rows - self.middle, self.bag)
+        order = order[is_likely[order]]
+        return order[np.unique(self.bag[order], return_index=True)[1]]
+
+    def grow(self, start: Floats, features: Integers) -> Integers:
+        """Return the row of each bag in a small rectangle of some features."""
+        return _grow(self.rows[:, features], self.bag, start[features])
+
+    def iterate(self, choose: Callable[[Integers], Integers]) -> _Found:
+        """Choose a row of each bag, given the features that count, and drop features, by turns."""
         features, status = np.arange(self.rows.shape[1]), Status.MAX_ITER
         chosen, history = None, []
         for _ in range(self.max_iter):
             candidates = self.rows[:, features]
-            grown = _grow(candidates, self.bag, start[features])
-            if chosen is None or _size(candidates[grown]) < _size(candidates[chosen]):
-                chosen = grown
+            rows = choose(features)
+            if chosen is None or _size(candidates[rows]) < _size(candidates[chosen]):
+                chosen = rows
             lower, upper = candidates[chosen].min(axis=0), candidates[chosen].max(axis=0)
             outside = self.outside[:, features]
             kept = _discriminate(outside, self.outside_weight, lower, upper, self.margin)
@@ -179,6 +203,17 @@ class _Task(NamedTuple):
         return _Found(features, np.array([lower, upper]), chosen, reached, history, status)
 
 
+def _likely_keys(rows: Floats, offsets: Integers, positive: Integers, weight: Floats) -> Booleans:
+    """Tell which rows are likely key rows of their bags."""
+    center = rows.mean(axis=0)
+    centred = rows - center
+
+    def project(coef: Floats) -> Floats:
+        return np.asarray(centred @ (coef @ centred))
+
+    return best_in_bags(key_scores(project, offsets, positive, weight), offsets)
+
+
 def _size(rows: Floats) -> float:
     return float(np.ptp(rows, axis=0).sum())
 
@@ -187,11 +222,10 @@ def _grow(rows: Floats, bag: Integers, start: Floats) -> Integers:
     """Return the row of each bag in a small rectangle, grown from the row nearest to the start."""
     from bagwise.solvers.density._rectangle_kernels import choose_again, cover_next, enclose
 
-    starts = np.flatnonzero(np.diff(bag, prepend=-1))
-    order = _central_first(rows - start, bag, starts)
+    order = _central_first(rows - start, bag)
     ordered, offsets = rows[order], np.flatnonzero(np.diff(bag[order], prepend=-1, append=-1))
-    n_features = rows.shape[1]
-    chosen, least, ahead = np.full(len(starts), -1), np.zeros(len(rows)), np.zeros(len(starts))
+    n_bags, n_features = len(offsets) - 1, rows.shape[1]
+    chosen, least, ahead = np.full(n_bags, -1), np.zeros(len(rows)), np.zeros(n_bags)
     chosen[0] = 0
     bounds, owners = np.empty((4, n_features)), np.empty((2, n_features), np.int64)
     enclose(ordered, chosen, bounds, owners)
@@ -206,8 +240,9 @@ def _grow(rows: Floats, bag: Integers, start: Floats) -> Integers:
     return found
 
 
-def _central_first(rows: Floats, bag: Integers, starts: Integers) -> Integers:
+def _central_first(rows: Floats, bag: Integers) -> Integers:
     """Return an order of rows, bag after bag, that their values decide: the least ones first."""
+    starts = np.flatnonzero(np.diff(bag, prepend=-1))
     distance = np.einsum("ij,ij->i", rows, rows)
     other = np.einsum("ij,j->i", rows, np.cos(np.arange(rows.shape[1])))  # tells equals apart
     rank = np.unique(distance + 1j * other, return_inverse=True)[1].reshape(-1)

@@ -13,14 +13,13 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_argmax, segment_max
+from bagwise.solvers import key_scores, mean_scores
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
 from bagwise.svm.machinery._starts import (
     StartCount,
     balanced_error,
     best_of_starts,
-    key_scores,
-    mean_scores,
 )
 from bagwise.svm.machinery._trainer import Trainer
 
@@ -90,7 +89,9 @@ class Alternation(ABC):
     @cached_property
     def _lean(self) -> Floats:
         """How far instances of positive bags lie from the negative towards the positive mean."""
-        return mean_scores(self._project, self.sides, self.weight)[self.sides.unlabelled]
+        sides = self.sides
+        lean = mean_scores(self._project, sides.offsets, sides.positive, self.weight)
+        return lean[sides.unlabelled]
 
     def _project(self, coef: Floats) -> Floats:
         """Project the instances of positive bags, which alone are to be told apart."""
@@ -131,7 +132,8 @@ class Alternation(ABC):
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""
         self._last = None  # which is long, and of another start
-        return self.key_rows(key_scores(self._project, self.sides, self.weight))
+        sides = self.sides
+        return self.key_rows(key_scores(self._project, sides.offsets, sides.positive, self.weight))
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
         """Train on the rows of a start."""

@@ -10,7 +10,7 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise._progress import report
 from bagwise.bags import segment_argmax, segment_rows
-from bagwise.solvers import Band
+from bagwise.solvers import Band, key_scores
 from bagwise.svm.machinery._alternation import TIE, Alternation, alternate
 from bagwise.svm.machinery._odm_trainer import (
     BandProblem,
@@ -21,7 +21,6 @@ from bagwise.svm.machinery._odm_trainer import (
 )
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._sides import Sides
-from bagwise.svm.machinery._starts import key_scores
 
 
 class KeyBandProblem(Alternation):
@@ -167,7 +166,9 @@ class KeyBandProblem(Alternation):
 
         Kept is the end of lowest objective. No start is taken twice.
         """
-        likely = key_scores(self.trainer.project, self.sides, self.weight)
+        likely = key_scores(
+            self.trainer.project, self.sides.offsets, self.sides.positive, self.weight
+        )
         distinct = {self.best_rows(scores).name: scores for scores in (likely, *starts)}
         ends = []
         for number, scores in enumerate((None, *distinct.values())):

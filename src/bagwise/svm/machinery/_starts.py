@@ -5,18 +5,17 @@ instances of positive bags stand for them (`key_scores` finds these), and proble
 What they are is the method's affair; the loop over them is the same for all.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._progress import report
-from bagwise.bags import segment_max
-from bagwise.solvers import Majorizable, MajorizeResult, majorize_minimize
+from bagwise.solvers import SAME_SCORE, Majorizable, MajorizeResult, majorize_minimize
 from bagwise.svm.machinery._sides import Sides
 
 #: How many starts: as many as asked for, or all that are not random.
@@ -24,9 +23,6 @@ StartCount: TypeAlias = int | Literal["auto"]
 
 N_INIT_CONSTRAINT: list[Any] = [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
 _N_FIXED = 2  # starts that are not random
-
-_TIE = 1e-9  # of the largest score: differences that are rounding
-_ROUNDS = 50  # of the search for key instances, which needs few
 
 Point = TypeVar("Point")
 Surrogate = TypeVar("Surrogate")
@@ -178,95 +174,10 @@ def balanced_error(scores: Floats, sides: Sides, weight: Floats) -> float:
     weight : ndarray of shape (n_bags,)
         Weights of the bags.
     """
-    wrong = scores > _TIE * np.abs(scores).max(initial=0.0)
+    wrong = scores > SAME_SCORE * np.abs(scores).max(initial=0.0)
     wrong[sides.positive] = ~wrong[sides.positive]
     shares = [
         weight[bags] @ wrong[bags] / (weight[bags].sum() or 1.0)
         for bags in (sides.positive, sides.negative)
     ]
     return float(np.mean(shares))
-
-
-# ---------------------------------------------------------------------------------- key instances
-
-
-def mean_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Floats) -> Floats:
-    """Return how far instances lie in the direction from the negative to the positive mean.
-
-    Parameters
-    ----------
-    project : callable
-        Takes a coefficient for each instance, returns the inner product of every instance with the
-        sum of all times their coefficients.
-    sides : Sides
-        Which instances lie in positive bags.
-    weight : ndarray of shape (n_bags,)
-        Weights of the bags.
-    """
-    scores = project(_positive_mean(np.ones(sides.offsets[-1], bool), sides, weight))
-    scores -= project(_negative_mean(sides, weight))
-    return scores
-
-
-def key_scores(project: Callable[[Floats], Floats], sides: Sides, weight: Floats) -> Floats:
-    r"""Return how far instances lie in the direction from the negatives to likely key instances.
-
-    Key instances :math:`x_i`, one of each positive bag, are sought such that their weighted mean
-    :math:`k` in feature space is far from the mean :math:`n` of all instances of negative bags. At
-    first :math:`k` is the mean of the bags' means. Then :math:`x_i` is the instance of bag
-    :math:`i` that lies furthest in the direction :math:`k - n`, and :math:`k` the mean of these,
-    until none of them changes. By the inequality of Cauchy and Schwarz, :math:`\|k - n\|` never
-    falls. Nothing depends on the order of bags and instances: of instances that lie equally far,
-    all are taken, with equal parts.
-
-    Parameters
-    ----------
-    project : callable
-        As in `mean_scores`.
-    sides : Sides
-        Which instances lie in positive bags.
-    weight : ndarray of shape (n_bags,)
-        Weights of the bags.
-
-    Returns
-    -------
-    ndarray of shape (n_instances,)
-        Inner products with :math:`k - n`, divided by the largest absolute value.
-    """
-    away = project(_negative_mean(sides, weight))
-    chosen, scores = np.ones(sides.offsets[-1], bool), np.empty(0)
-    for _ in range(_ROUNDS):
-        del scores  # which are many
-        scores = project(_positive_mean(chosen, sides, weight))
-        scores -= away
-        scores /= max(scores.max(), -scores.min()) or 1.0
-        before, chosen = chosen, best_in_bags(scores, sides.offsets)
-        if np.array_equal(chosen[sides.unlabelled], before[sides.unlabelled]):
-            break
-    return scores
-
-
-def best_in_bags(scores: Floats, offsets: Integers) -> Booleans:
-    """Tell which instances are the best of their bag: several where scores up to 1 are equal."""
-    best = segment_max(scores, offsets[:-1], offsets[1:])
-    is_best: Booleans = scores >= np.repeat(best - _TIE, np.diff(offsets))
-    return is_best
-
-
-def _positive_mean(chosen: Booleans, sides: Sides, weight: Floats) -> Floats:
-    """Return coefficients: the mean over positive bags of the means of the instances chosen."""
-    index = sides.unlabelled
-    index = index[chosen[index]]
-    bag = np.searchsorted(sides.offsets, index, side="right") - 1
-    share = weight / np.maximum(np.bincount(bag, minlength=len(weight)), 1)
-    coef = np.zeros(len(chosen))
-    coef[index] = share[bag]
-    coef /= coef.sum() or 1.0
-    return coef
-
-
-def _negative_mean(sides: Sides, weight: Floats) -> Floats:
-    coef = np.zeros(sides.offsets[-1])
-    coef[sides.negatives] = weight[sides.negative_bags]
-    coef /= coef.sum() or 1.0
-    return coef
