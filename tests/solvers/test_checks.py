@@ -213,7 +213,10 @@ def test_all_public_functions_are_here():
     helpers |= {
         "learn_cluster_metric",
         "bag_pairs",
+        "best_in_bags",
+        "key_scores",
         "leading",
+        "mean_scores",
         "nearest",
         "row_space",
         "whitening",

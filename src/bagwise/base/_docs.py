@@ -240,7 +240,7 @@ _PARAMETERS = {
     ),
     "n_init": (
         'int or "auto"',
-        """Number of starts. ``"auto"`` takes the two that are not random: the first problem above,
+        """Number of starts. ``"auto"`` takes those that are not random: the first problem above,
         and the one in which of each positive bag only the likely key instance is positive. A number
         takes as many of these and then random ones; 1 is the first alone. Kept is the end with the
         fewest training bags on the wrong side (the mean of the shares of both classes), among

@@ -1,5 +1,6 @@
 """MICA: a 1-norm machine in which a point of each positive bag stands for it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -27,8 +28,8 @@ from bagwise.svm.machinery._precomputed import given_square
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import shared_expansion, shared_gram
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
-from bagwise.svm.machinery._trainer import Trainer
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, few_label_scores
+from bagwise.svm.machinery._trainer import KernelTrainer, Trainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
@@ -67,6 +68,8 @@ class MICA(MaxRuleMachine):
         It need not be positive semi-definite.
     |gamma, degree, coef0|
     |n_init|
+        With a kernel on at most 10,000 instances there is a third one, with the instances that score
+        best by the machine of `SIL`, at a low cost.
         Here the first start has equal parts of the instances of a bag; random ones have instances
         drawn at random.
     |class_weight, pos_label|
@@ -77,7 +80,7 @@ class MICA(MaxRuleMachine):
         Relative decrease of the objective at which the rounds end.
     |max_iter: rounds|
     random_state : int, RandomState or None
-        Of random starts, all but the first two; without them nothing is random.
+        Of random starts; without them nothing is random.
     |n_jobs, verbose: fit|
 
     Attributes
@@ -214,6 +217,9 @@ class MICA(MaxRuleMachine):
             one if starts is None else WarmStart(one, starts)
             for one in (exact, replace(exact, is_rough=True))
         )
+        machine = None
+        if isinstance(features, EmpiricalMap):
+            machine = KernelTrainer(features.rows, bags.n_instances, tol=exact.tol)
         solutions = self._alternate_outputs(
             trainer,
             target,
@@ -223,6 +229,9 @@ class MICA(MaxRuleMachine):
                 bags.offsets,
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
+                few_label_scores(
+                    machine, bags.offsets, target.signs[:, output], cost_weight[:, output]
+                ),
             ),
         )
         weights = _weights(solutions, features.d)
@@ -274,9 +283,17 @@ class _OneNormProblem(KeyInstanceProblem):
     """
 
     def __init__(
-        self, trainer: Trainer, rough: Trainer, offsets: Integers, sign: Floats, cost: Floats
+        self,
+        trainer: Trainer,
+        rough: Trainer,
+        offsets: Integers,
+        sign: Floats,
+        cost: Floats,
+        label_scores: Callable[[], Floats] | None,
     ) -> None:
-        super().__init__(trainer, offsets, sign, cost, shared_slack=False)
+        super().__init__(
+            trainer, offsets, sign, cost, shared_slack=False, label_scores=label_scores
+        )
         self.rough = rough
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:

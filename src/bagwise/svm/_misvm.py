@@ -1,6 +1,6 @@
 """MI-SVM: the best instance of a positive bag stands for it (Andrews et al. 2002)."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, few_label_scores
 from bagwise.svm.machinery._trainer import Trainer
 
 
@@ -37,8 +37,9 @@ class MISVM(MaxRuleMachine):
 
     The maximum of a positive bag is not convex. It is replaced by the instance that attains it, the
     convex problem is solved, and so on until the choice repeats; the objective never rises on the
-    way. The first problem has the mean instances of the positive bags in their place; a second
-    start has their likely key instances.
+    way. The first problem has the mean instances of the positive bags in their place. A second
+    start has their likely key instances, and with an exact kernel on at most 10,000 instances a
+    third one those that score best by the machine of `SIL`, at a low cost.
 
     Parameters
     ----------
@@ -48,6 +49,7 @@ class MISVM(MaxRuleMachine):
         With ``"instance"``, negative bags weigh as much as they have instances.
     |kernel, gamma, degree, coef0, approx, rank|
     |n_init|
+        With an exact kernel on at most 10,000 instances there is a third one; see above.
         Here the first start has the means of bags; random ones have instances drawn at random.
     |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|
     |max_iter: rounds|
@@ -167,6 +169,12 @@ class MISVM(MaxRuleMachine):
                 target.signs[:, output],
                 self.C * cost_weight[:, output],
                 shared_slack=shared,
+                label_scores=few_label_scores(
+                    representation.trainer if self._is_exact else None,
+                    bags.offsets,
+                    target.signs[:, output],
+                    cost_weight[:, output],
+                ),
             ),
         )
         return self._fitted(representation, solutions)
@@ -182,13 +190,23 @@ class MISVM(MaxRuleMachine):
 
 
 class KeyInstanceProblem(Alternation):
-    """MI-SVM of one output: rows are the key instances of positive bags and all negatives."""
+    """MI-SVM of one output: rows are the key instances of positive bags and all negatives.
+
+    One more start has the instances that score best by ``label_scores``, if these are to be had.
+    """
 
     def __init__(
-        self, trainer: Trainer, offsets: Integers, sign: Floats, cost: Floats, *, shared_slack: bool
+        self,
+        trainer: Trainer,
+        offsets: Integers,
+        sign: Floats,
+        cost: Floats,
+        *,
+        shared_slack: bool,
+        label_scores: Callable[[], Floats] | None = None,
     ) -> None:
         super().__init__(trainer, Sides.of(offsets, sign), cost)
-        self.cost, self.shared_slack = cost, shared_slack
+        self.cost, self.shared_slack, self.label_scores = cost, shared_slack, label_scores
 
     def loss(self, scores: Floats) -> float:
         sides, best = self.sides, self.bag_scores(scores)
@@ -204,6 +222,11 @@ class KeyInstanceProblem(Alternation):
 
     def first_start(self) -> HingeProblem:
         return self._rows(self.sides.means)
+
+    def fixed_starts(self) -> list[Callable[[], HingeProblem]]:
+        scores = self.label_scores
+        more = [] if scores is None else [lambda: self.choose(scores())]
+        return [*super().fixed_starts(), *more]
 
     def key_rows(self, scores: Floats) -> HingeProblem:
         return self.choose(scores)

@@ -1,6 +1,6 @@
 """reg-SVM: the score of a bag is tied to that of its best instance (Cheung and Kwok 2006)."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -416,6 +416,10 @@ class ConsistencyProblem:
     def _tie(self, scores: Floats) -> Floats:
         """Return the difference up to which scores are the same, for all that the solver knows."""
         return _TIE * self.tol * np.maximum(1.0, np.abs(scores))
+
+    def fixed_starts(self) -> list[Callable[[], Booleans | None]]:
+        """Return what makes the problems of the starts that are not random."""
+        return [self.first_start, self.key_start]
 
     def first_start(self) -> None:
         """Begin without the half that is not convex."""

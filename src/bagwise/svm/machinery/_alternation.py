@@ -5,7 +5,7 @@ record of the objective are the same for all.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cached_property
 
@@ -128,6 +128,10 @@ class Alternation(ABC):
         """Train on rows, loosely if ``tol`` permits."""
         loose = self.trainer.loosened(tol)
         return (self.trainer if loose is None else loose).solve(rows, start)
+
+    def fixed_starts(self) -> list[Callable[[], HingeProblem]]:
+        """Return what makes the rows of the starts that are not random."""
+        return [self.first_start, self.key_start]
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""

@@ -132,10 +132,14 @@ class KernelMachine(KernelParameters, BagClassifier):
         share, cache_bytes = self._share(bags), self.cache_size * 1e6
         if share is None or kernel is None:
             return make(bags, cache_bytes)
-        has_gram = kernel.name != "linear" and self.approx is None
         return represent_shared(
-            share, kernel, means, solver, make, cache_bytes=cache_bytes, has_gram=has_gram
+            share, kernel, means, solver, make, cache_bytes=cache_bytes, has_gram=self._is_exact
         )
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether machines are trained on inner products, and not on features."""
+        return bool(self.kernel != "linear") and self.approx is None
 
     def _represent_any(
         self, bags: Bags, bag_weight: Floats, *, means: BagMean | None = None, **solver: Any

@@ -1,28 +1,33 @@
 """Where alternations begin, and which of their ends is kept.
 
 A method whose objective is not convex has a first problem of its own, one in which the likely key
-instances of positive bags stand for them (`key_scores` finds these), and problems drawn at random.
-What they are is the method's affair; the loop over them is the same for all.
+instances of positive bags stand for them (`key_scores` finds these, or `label_scores`), and
+problems drawn at random. What they are is the method's affair; the loop over them is the same for
+all.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from bagwise._arrays import Floats
+from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise._progress import report
 from bagwise.solvers import SAME_SCORE, Majorizable, MajorizeResult, majorize_minimize
+from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
+from bagwise.svm.machinery._trainer import PointTrainer
 
 #: How many starts: as many as asked for, or all that are not random.
 StartCount: TypeAlias = int | Literal["auto"]
 
 N_INIT_CONSTRAINT: list[Any] = [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
-_N_FIXED = 2  # starts that are not random
+_FEW_INSTANCES = 10_000  # of a machine to which all matter
+_N_FIXED = 2  # starts that are not random, at least
 
 Point = TypeVar("Point")
 Surrogate = TypeVar("Surrogate")
@@ -31,11 +36,8 @@ Surrogate = TypeVar("Surrogate")
 class Startable(Majorizable[Point, Surrogate], Protocol[Point, Surrogate]):
     """What `best_of_starts` asks of a problem."""
 
-    def first_start(self) -> Surrogate:
-        """Return the problem to begin with according to the method's authors."""
-
-    def key_start(self) -> Surrogate:
-        """Return the problem in which likely key instances stand for positive bags."""
+    def fixed_starts(self) -> Sequence[Callable[[], Surrogate]]:
+        """Return what makes the problems to begin with that are not random, the authors' first."""
 
     def random_start(self, rng: np.random.Generator) -> Surrogate:
         """Return a problem that is drawn at random."""
@@ -101,8 +103,7 @@ def best_of_starts(
     problem : Startable
         What to minimise.
     n_init : int or "auto"
-        Number of starts: the first one, that of key instances, then random ones. ``"auto"`` leaves
-        out the random ones.
+        Number of starts: the fixed ones, then random ones. ``"auto"`` leaves out the random ones.
     rng : Generator
         Of the random starts.
     max_iter : int
@@ -122,8 +123,9 @@ def best_of_starts(
     ends: list[float] = []
     least = (np.inf, np.inf)
     near: list[Point] = []  # what others begin from, while others are to come
-    count = _N_FIXED if n_init == "auto" else n_init
-    for number, surrogate in enumerate(_starts(problem, count, rng)):
+    fixed = problem.fixed_starts()
+    count = len(fixed) if n_init == "auto" else n_init
+    for number, surrogate in enumerate(_starts(problem, fixed[:count], count, rng)):
         way = _Way(problem, number, met)
         if count > 1:
             report("start", number + 1, total=count)
@@ -148,18 +150,60 @@ def best_of_starts(
 
 
 def _starts(
-    problem: Startable[Point, Surrogate], count: int, rng: np.random.Generator
+    problem: Startable[Point, Surrogate],
+    fixed: Sequence[Callable[[], Surrogate]],
+    count: int,
+    rng: np.random.Generator,
 ) -> Iterator[Surrogate]:
-    yield problem.first_start()
-    if count > 1:
-        yield problem.key_start()
-    for _ in range(_N_FIXED, count):
+    for make in fixed:
+        yield make()
+    for _ in range(len(fixed), count):
         yield problem.random_start(rng)
 
 
 def has_random_starts(n_init: StartCount) -> bool:
-    """Tell whether so many starts are more than those that are not random."""
+    """Tell whether so many starts may be more than those that are not random."""
     return n_init != "auto" and n_init > _N_FIXED
+
+
+def label_scores(trainer: PointTrainer, offsets: Integers, sign: Floats, weight: Floats) -> Floats:
+    r"""Return the scores of a machine for which every instance bears the label of its bag.
+
+    Instances of positive bags score high if there are many like them in other positive bags, and
+    few in negative ones. The machine is that of `SIL`, with a cost of :math:`v_i / s` for the
+    instances of bag i, where s is the weighted mean of the squared norms of all: soft, so that
+    instances are not known by heart.
+
+    Parameters
+    ----------
+    trainer : PointTrainer
+        What trains on instances.
+    offsets : ndarray of int of shape (n_bags + 1,)
+        Where the bags begin, and where the last one ends.
+    sign : ndarray of shape (n_bags,)
+        Labels of the bags, +1 or -1.
+    weight : ndarray of shape (n_bags,)
+        Weights v of the bags.
+    """
+    sizes, n = np.diff(offsets), trainer.n_instances
+    cost = np.repeat(weight, sizes)
+    mean = float(cost @ trainer.points.diagonal()[:n]) / (cost.sum() or 1.0)
+    cost /= mean or 1.0
+    rows = HingeProblem(index=np.arange(n), sign=np.repeat(sign, sizes), cost=cost)
+    return trainer.solve(rows).scores
+
+
+def few_label_scores(
+    trainer: PointTrainer | None, offsets: Integers, sign: Floats, weight: Floats
+) -> Callable[[], Floats] | None:
+    """Return what computes `label_scores`; None without a trainer or for many instances.
+
+    All instances matter to that machine. On few it takes a moment, on many it would take longer
+    than all the rest.
+    """
+    if trainer is None or trainer.n_instances > _FEW_INSTANCES:
+        return None
+    return partial(label_scores, trainer, offsets, sign, weight)
 
 
 def balanced_error(scores: Floats, sides: Sides, weight: Floats) -> float:
