@@ -68,8 +68,8 @@ class MICA(MaxRuleMachine):
         It need not be positive semi-definite.
     |gamma, degree, coef0|
     |n_init|
-        With a kernel on at most 10,000 instances there is a third one, with the instances that score
-        best by the machine of `SIL`, at a low cost.
+        With a symmetric kernel on at most 10,000 instances there is a third one, with the instances
+        that score best by the machine of `SIL`, at a low cost.
         Here the first start has equal parts of the instances of a bag; random ones have instances
         drawn at random.
     |class_weight, pos_label|

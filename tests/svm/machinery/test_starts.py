@@ -201,6 +201,15 @@ def test_label_scores_are_those_of_a_machine_on_all_instances(unit):
     np.testing.assert_allclose(scores, svc.decision_function(gram), atol=1e-5)
 
 
+def test_a_kernel_without_positive_norms_has_that_start_too():
+    """MICA takes any matrix; a machine at a negative cost would be refused."""
+    bags, y, *_ = shifted_bags(0, 3, 3.0, 4, n_bags=20)
+    X = np.vstack(bags)
+    result = MICA(kernel="precomputed").fit(Bags(-X @ X.T, np.arange(0, 81, 4)), y).result_
+    assert result.n_starts == 3
+    assert result.objective <= result.ends.min() * (1.0 + 1e-9)
+
+
 def test_many_instances_have_no_start_from_their_labels():
     """Nor have machines on features: there all instances would matter to one start alone."""
     rng = np.random.default_rng(0)

@@ -187,7 +187,8 @@ def label_scores(trainer: PointTrainer, offsets: Integers, sign: Floats, weight:
     """
     sizes, n = np.diff(offsets), trainer.n_instances
     cost = np.repeat(weight, sizes)
-    mean = float(cost @ trainer.points.diagonal()[:n]) / (cost.sum() or 1.0)
+    norms = np.abs(trainer.points.diagonal()[:n])  # of a kernel that need not be definite
+    mean = float(cost @ norms) / (cost.sum() or 1.0)
     cost /= mean or 1.0
     rows = HingeProblem(index=np.arange(n), sign=np.repeat(sign, sizes), cost=cost)
     return trainer.solve(rows).scores
