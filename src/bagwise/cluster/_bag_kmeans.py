@@ -63,7 +63,7 @@ class BagKMeans(BagClusterer):
     max_memory : int, str or None
         Bound on the instances in memory at a time, in bytes or like ``"512MB"``, where they are
         read from a file (`bagwise.Bags.open`). It does not change the result.
-    |random_state: starts, n_jobs: starts|
+    |random_state: starts, n_jobs: starts, verbose: fit|
 
     Attributes
     ----------
@@ -129,6 +129,7 @@ class BagKMeans(BagClusterer):
         "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     _per_cluster = ("cluster_centers_",)
@@ -145,6 +146,7 @@ class BagKMeans(BagClusterer):
         max_memory: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.vote = vote
@@ -155,6 +157,7 @@ class BagKMeans(BagClusterer):
         self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
         n_threads = effective_n_jobs(self.n_jobs)

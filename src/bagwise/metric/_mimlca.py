@@ -68,6 +68,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         not fit in half of it are computed anew in each sweep.
     random_state : int, RandomState or None
         Seed of random starts and of random maps.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -143,6 +144,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         pos_label: Any = None,
         max_memory: int | str | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.solver = solver
         self.n_components = n_components
@@ -162,6 +164,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         self.pos_label = pos_label
         self.max_memory = max_memory
         self.random_state = random_state
+        self.verbose = verbose
 
     def _assign(
         self,
