@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
+from bagwise._progress import counted
 from bagwise.bags import Bags, BagSource, segment_argmax
 from bagwise.base import BagClusterer, BagTags, Summary, documented, used_first
 from bagwise.cluster._starts import (
@@ -206,11 +207,12 @@ class BagKMeans(BagClusterer):
             return dense_rows(bags, distant_rows(source, k, random))
 
         is_drawn = isinstance(self.init, str) or callable(self.init)
+        n_starts = self.n_init if is_drawn else 1
         runs = kmeans_runs(
-            source, draw, self.n_init if is_drawn else 1, check_random_state(self.random_state),
+            source, draw, n_starts, check_random_state(self.random_state),
             tol=self.tol, max_iter=self.max_iter, n_threads=effective_n_jobs(self.n_jobs),
         )  # fmt: skip
-        return min(runs, key=lambda result: result.objective)
+        return min(counted(runs, n_starts, "start"), key=lambda result: result.objective)
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         labels = self._instance_outputs(bags).argmax(axis=1)

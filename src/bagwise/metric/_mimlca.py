@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
+from bagwise._progress import counted
 from bagwise.bags import Bags, BagSource, segment_max
 from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
@@ -196,7 +197,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         lists = LabelLists.from_indicator(task.bags.offsets, task.lists)
         results = [
             solve_label_assignments(rows, lists, **options)
-            for options in self._starts(basis, task, rng)
+            for options in counted(self._starts(basis, task, rng), self.n_init, "start")
         ]
         return Certificate.lowest(results)
 
@@ -206,7 +207,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         is_positive = task.lists[:, place]
         results = [
             solve_key_rows(rows, task.bags.offsets, is_positive, **options)
-            for options in self._starts(basis, task, rng)
+            for options in counted(self._starts(basis, task, rng), self.n_init, "start")
         ]
         return Certificate.lowest(results)
 
