@@ -6,16 +6,16 @@ they are without knowing who shows it, or how.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import isfinite, log, nan
 from time import perf_counter
-from typing import NamedTuple, TextIO, TypeAlias
+from typing import NamedTuple, TextIO, TypeAlias, TypeVar
 
 #: What contains what: a report about one of them ends what was said about those to the right.
-LEVELS = ("start", "round", "pass", "cut", "step")
+LEVELS = ("start", "round", "pass", "cut", "step", "block")
 
 _BAR = 20  # characters
 _TERMINAL_SECONDS, _FILE_SECONDS = 0.1, 5.0  # between two lines
@@ -49,6 +49,7 @@ class Report(NamedTuple):
 
 
 Listener: TypeAlias = Callable[[Report], None]
+Item = TypeVar("Item")
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
@@ -66,6 +67,24 @@ def report(
     listener = _listener.get()
     if listener is not None:
         listener(Report(level, number, total, float(objective), float(gap), float(goal)))
+
+
+def counted(items: Iterable[Item], total: int, level: str = "block") -> Iterator[Item]:
+    """Yield items, such as blocks of a large matrix, and report each once it is dealt with.
+
+    Parameters
+    ----------
+    items : iterable
+        What is gone through, in the thread that listens.
+    total : int
+        How many there are. A single one is not worth a word.
+    level : str
+        What they are: one of `LEVELS`.
+    """
+    for number, item in enumerate(items, 1):
+        yield item
+        if total > 1:
+            report(level, number, total=total)
 
 
 @contextmanager

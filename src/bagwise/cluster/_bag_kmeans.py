@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
+from bagwise._progress import counted
 from bagwise.bags import Bags, BagSource, segment_argmax
 from bagwise.base import BagClusterer, BagTags, Summary, documented, used_first
 from bagwise.cluster._starts import (
@@ -63,7 +64,7 @@ class BagKMeans(BagClusterer):
     max_memory : int, str or None
         Bound on the instances in memory at a time, in bytes or like ``"512MB"``, where they are
         read from a file (`bagwise.Bags.open`). It does not change the result.
-    |random_state: starts, n_jobs: starts|
+    |random_state: starts, n_jobs: starts, verbose: fit|
 
     Attributes
     ----------
@@ -129,6 +130,7 @@ class BagKMeans(BagClusterer):
         "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     _per_cluster = ("cluster_centers_",)
@@ -145,6 +147,7 @@ class BagKMeans(BagClusterer):
         max_memory: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.vote = vote
@@ -155,6 +158,7 @@ class BagKMeans(BagClusterer):
         self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
         n_threads = effective_n_jobs(self.n_jobs)
@@ -203,11 +207,12 @@ class BagKMeans(BagClusterer):
             return dense_rows(bags, distant_rows(source, k, random))
 
         is_drawn = isinstance(self.init, str) or callable(self.init)
+        n_starts = self.n_init if is_drawn else 1
         runs = kmeans_runs(
-            source, draw, self.n_init if is_drawn else 1, check_random_state(self.random_state),
+            source, draw, n_starts, check_random_state(self.random_state),
             tol=self.tol, max_iter=self.max_iter, n_threads=effective_n_jobs(self.n_jobs),
         )  # fmt: skip
-        return min(runs, key=lambda result: result.objective)
+        return min(counted(runs, n_starts, "start"), key=lambda result: result.objective)
 
     def _bag_outputs(self, bags: Bags) -> Floats:
         labels = self._instance_outputs(bags).argmax(axis=1)

@@ -56,6 +56,7 @@ class BAMIC(DistanceParameters, BagClusterer):
     |random_state: starts|
     n_jobs : int or None
         Threads for the starts. The distances use all processors regardless.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -126,6 +127,7 @@ class BAMIC(DistanceParameters, BagClusterer):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -140,6 +142,7 @@ class BAMIC(DistanceParameters, BagClusterer):
         max_iter: int = 300,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.distance = distance
@@ -150,6 +153,7 @@ class BAMIC(DistanceParameters, BagClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def transform(self, X: Any) -> Floats:
         """Return the distances of bags from the medoids.

@@ -66,7 +66,7 @@ class CPM3C(BagClusterer):
     tol : float
         A start has converged when the mean loss is at most ``tol`` above its cutting planes; the
         concave-convex procedure when a round lowers the objective by at most ``tol`` times it.
-    |random_state: starts, n_jobs: starts|
+    |random_state: starts, n_jobs: starts, verbose: fit|
 
     Attributes
     ----------
@@ -133,6 +133,7 @@ class CPM3C(BagClusterer):
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -149,6 +150,7 @@ class CPM3C(BagClusterer):
         tol: float = 0.01,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.C = C
@@ -161,6 +163,7 @@ class CPM3C(BagClusterer):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @property
     def _convergence_advice(self) -> str:  # type: ignore[override]

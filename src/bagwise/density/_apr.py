@@ -57,7 +57,7 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
     epsilon : float
         Mass of the density of each feature beyond the expanded bounds, half of it on either side.
         The larger, the less the bounds expand; they never move inwards.
-    |pos_label, n_jobs|
+    |pos_label, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -122,6 +122,7 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
         "epsilon": [Interval(Real, 0, 1, closed="neither")],
         **AsymmetricClassifier._parameter_constraints,
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -132,12 +133,14 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
         epsilon: float = 0.01,
         pos_label: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.margin = margin
         self.tau = tau
         self.epsilon = epsilon
         self.pos_label = pos_label
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -47,6 +47,7 @@ class ConceptMachine(AsymmetricClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -60,6 +61,7 @@ class ConceptMachine(AsymmetricClassifier):
         tol: float = 1e-4,
         max_iter: int = 500,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_init = n_init
         self.first_scale = first_scale
@@ -69,6 +71,7 @@ class ConceptMachine(AsymmetricClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @property
     @abstractmethod

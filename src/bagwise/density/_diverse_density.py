@@ -41,7 +41,7 @@ class DiverseDensity(ConceptMachine):
         A start ends when an iteration lowers the objective by less, relatively.
     max_iter : int
         Most iterations of each start.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -105,6 +105,7 @@ class DiverseDensity(ConceptMachine):
         tol: float = 1e-4,
         max_iter: int = 500,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_init=n_init,
@@ -115,6 +116,7 @@ class DiverseDensity(ConceptMachine):
             tol=tol,
             max_iter=max_iter,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.cause = cause
 

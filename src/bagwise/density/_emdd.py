@@ -37,7 +37,7 @@ class EMDD(ConceptMachine):
         A start ends when a round lowers the objective by less, relatively; so do the steps in it.
     max_iter : int
         Most rounds of each start.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------

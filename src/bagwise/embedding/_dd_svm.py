@@ -71,7 +71,7 @@ class DDSVM(BagClassifier):
     |class_weight, tol|
     max_iter : int
         Most iterations of the solver: steps that change two multipliers.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -142,6 +142,7 @@ class DDSVM(BagClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -154,6 +155,7 @@ class DDSVM(BagClassifier):
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.gamma = gamma
@@ -162,6 +164,7 @@ class DDSVM(BagClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # ------------------------------------------------------------------------------- learning
 

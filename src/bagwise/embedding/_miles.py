@@ -80,6 +80,7 @@ class MILES(BagClassifier):
         Most simplex steps of each linear programme.
     n_jobs : int or None
         Threads for the one-vs-rest problems. The embedding uses all processors regardless.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -155,6 +156,7 @@ class MILES(BagClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -166,6 +168,7 @@ class MILES(BagClassifier):
         tol: float = 1e-6,
         max_iter: int = 1_000_000,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.gamma = gamma
@@ -173,6 +176,7 @@ class MILES(BagClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

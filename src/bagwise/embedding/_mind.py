@@ -91,6 +91,7 @@ class MInD(MetricParameter, BagClassifier):
         Most iterations of the solver: steps that change two multipliers.
     n_jobs : int or None
         Threads for the one-vs-rest problems. The dissimilarities use all processors regardless.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -168,6 +169,7 @@ class MInD(MetricParameter, BagClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -183,6 +185,7 @@ class MInD(MetricParameter, BagClassifier):
         tol: float = 1e-6,
         max_iter: int = 10_000_000,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.dissimilarity = dissimilarity
@@ -194,6 +197,7 @@ class MInD(MetricParameter, BagClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # ------------------------------------------------------------------------------- learning
 

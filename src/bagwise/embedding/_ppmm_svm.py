@@ -69,7 +69,7 @@ class PPMMSVM(BagClassifier):
         Most iterations of the solver: steps that change two multipliers.
     random_state : int, RandomState or None
         Seed of the instances that the Gaussians start from.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -141,6 +141,7 @@ class PPMMSVM(BagClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -154,6 +155,7 @@ class PPMMSVM(BagClassifier):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.n_components = n_components
@@ -163,6 +165,7 @@ class PPMMSVM(BagClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # ------------------------------------------------------------------------------- learning
 

@@ -55,7 +55,7 @@ class MILBoost(AsymmetricClassifier):
     tol : float
         Boosting ends before ``n_estimators`` rounds when a round lowers the objective by less, in
         units of the weight of all bags.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -125,6 +125,7 @@ class MILBoost(AsymmetricClassifier):
         **AsymmetricClassifier._parameter_constraints,
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -137,6 +138,7 @@ class MILBoost(AsymmetricClassifier):
         pos_label: Any = None,
         tol: float = 1e-6,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.variant = variant
         self.estimator = estimator
@@ -145,6 +147,7 @@ class MILBoost(AsymmetricClassifier):
         self.pos_label = pos_label
         self.tol = tol
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -5,13 +5,14 @@ pass over blocks of distances between instances finds these minima on both sides
 all distances between instances is never formed.
 """
 
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import counted
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._distance_blocks import Rows, Strip, blocks, prepare, span, strips
 from bagwise.kernels._instance import tiles
@@ -19,6 +20,7 @@ from bagwise.kernels._metrics import SHARE, InstanceMetric
 from bagwise.kernels._rows import Matrix, canonical_rows
 
 Kind: TypeAlias = Literal["min", "max", "average"]
+Output = TypeVar("Output")
 
 #: Distances that differ by no more than this many roundings of the norms count as tied.
 _TIE = 32
@@ -255,8 +257,7 @@ def nearest(
         if index is not None:
             index[bags, others] = places
 
-    grid = strips(left, right)
-    for _ in ordered_map(work, grid, n_threads=metric.threads(n_threads)):
+    for _ in _over(strips(left, right), work, metric.threads(n_threads)):
         pass
     return out if index is None else (out, index)
 
@@ -295,7 +296,7 @@ def nearest_among(
         out[others, offsets[bags.start] : offsets[bags.stop]] = back.T
         out[bags, offsets[others.start] : offsets[others.stop]] = forth
 
-    for _ in ordered_map(work, strips(side, side), n_threads=metric.threads(n_threads)):
+    for _ in _over(strips(side, side), work, metric.threads(n_threads)):
         pass
     return out
 
@@ -333,7 +334,15 @@ def _pass(
     def work(strip: Strip) -> tuple[slice, slice, _Minima]:
         return strip[0], span(strip), _minima(left, right, strip)
 
-    return ordered_map(work, strips(left, right), n_threads=metric.threads(n_threads))
+    return _over(strips(left, right), work, metric.threads(n_threads))
+
+
+def _over(
+    grid: Iterable[Strip], work: Callable[[Strip], Output], n_threads: int | None
+) -> Iterator[Output]:
+    """Yield what is made of each task, and report how many are done."""
+    tasks = list(grid)
+    return counted(ordered_map(work, tasks, n_threads=n_threads), len(tasks))
 
 
 def _minima(left: Rows, right: Rows, strip: Strip) -> _Minima:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import counted
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._formulas import FORMULAS, Formula, KernelFunction, called
 from bagwise.kernels._rows import (
@@ -116,9 +117,9 @@ class InstanceKernel:
             if symmetric:
                 mirror(out, rows, columns)
 
-        for _ in ordered_map(
-            fill, tiles(*out.shape, symmetric=symmetric), n_threads=self.threads(n_threads)
-        ):
+        grid = list(tiles(*out.shape, symmetric=symmetric))
+        filled = ordered_map(fill, grid, n_threads=self.threads(n_threads))
+        for _ in counted(filled, len(grid)):
             pass
         if symmetric:
             np.fill_diagonal(out, self.diagonal(A))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import counted
 from bagwise._threads import checkpoint, ordered_map
 from bagwise.kernels._instance import InstanceKernel, mirror, tiles
 from bagwise.kernels._rows import BLOCK, Matrix, check_widths, common_dtype, converted, slices
@@ -149,7 +150,7 @@ def _pair_sums(
 
     grid = list(tiles(left.length, right.length, symmetric=symmetric))
     sums = ordered_map(fold, grid, n_threads=kernel.threads(n_threads))
-    for (rows, columns), values in zip(grid, sums, strict=True):
+    for (rows, columns), values in zip(grid, counted(sums, len(grid)), strict=True):
         row_bags, column_bags = left.bags(rows), right.bags(columns)
         if symmetric and rows != columns and row_bags.stop - 1 == column_bags.start:
             values[-1, 0] *= 2.0  # a bag on both sides of the cut: its pairs in both orders

@@ -46,7 +46,7 @@ class MC2B(LinearMetricLearner):
         Rounds end when one lowers :math:`\lambda` by at most this share of it.
     max_iter : int
         Most rounds.
-    |random_state: pairs|
+    |random_state: pairs, verbose: fit|
 
     Attributes
     ----------
@@ -108,6 +108,7 @@ class MC2B(LinearMetricLearner):
         tol: float = 1e-4,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.max_pairs = max_pairs
@@ -115,6 +116,7 @@ class MC2B(LinearMetricLearner):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
 
     def _learn_map(self, task: ListedBags, rows: Floats) -> LearnedMap:
         pairs = bag_pairs(task.lists, task.weight, max_pairs=self.max_pairs, rng=self._rng())

@@ -35,6 +35,7 @@ class MetricLearner(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reject": [Interval(Real, None, None, closed="neither"), None],
+        "verbose": ["verbose"],
     }
 
     reject: float | None

@@ -54,7 +54,7 @@ class MildML(LinearMetricLearner):
         The descent ends when an iteration lowers the objective by at most this much.
     max_iter : int
         Most iterations of the descent.
-    |random_state: pairs|
+    |random_state: pairs, verbose: fit|
 
     Attributes
     ----------
@@ -120,6 +120,7 @@ class MildML(LinearMetricLearner):
         tol: float = 1e-4,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -128,6 +129,7 @@ class MildML(LinearMetricLearner):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
 
     def _learn_map(self, task: ListedBags, rows: Floats) -> LearnedMap:
         offsets = task.bags.offsets

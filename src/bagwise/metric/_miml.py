@@ -34,6 +34,7 @@ class MIML(LinearMetricLearner):
         Rounds end when one lowers the objective by at most this share of it.
     max_iter : int
         Most rounds: centres, directions, nearest instances.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -95,11 +96,13 @@ class MIML(LinearMetricLearner):
         reject: float | None = None,
         tol: float = 1e-4,
         max_iter: int = 50,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.reject = reject
         self.tol = tol
         self.max_iter = max_iter
+        self.verbose = verbose
 
     def _learn_map(self, task: ListedBags, rows: Floats) -> LearnedMap:
         used = np.flatnonzero(task.lists.any(axis=0))

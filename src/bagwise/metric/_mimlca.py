@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
+from bagwise._progress import counted
 from bagwise.bags import Bags, BagSource, segment_max
 from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
@@ -68,6 +69,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         not fit in half of it are computed anew in each sweep.
     random_state : int, RandomState or None
         Seed of random starts and of random maps.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -143,6 +145,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         pos_label: Any = None,
         max_memory: int | str | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.solver = solver
         self.n_components = n_components
@@ -162,6 +165,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         self.pos_label = pos_label
         self.max_memory = max_memory
         self.random_state = random_state
+        self.verbose = verbose
 
     def _assign(
         self,
@@ -193,7 +197,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         lists = LabelLists.from_indicator(task.bags.offsets, task.lists)
         results = [
             solve_label_assignments(rows, lists, **options)
-            for options in self._starts(basis, task, rng)
+            for options in counted(self._starts(basis, task, rng), self.n_init, "start")
         ]
         return Certificate.lowest(results)
 
@@ -203,7 +207,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         is_positive = task.lists[:, place]
         results = [
             solve_key_rows(rows, task.bags.offsets, is_positive, **options)
-            for options in self._starts(basis, task, rng)
+            for options in counted(self._starts(basis, task, rng), self.n_init, "start")
         ]
         return Certificate.lowest(results)
 

@@ -30,6 +30,7 @@ class MLCA(ClusterMetricLearner):
         Bytes, or a text such as ``"2GB"``, for what is in work of the instances.
     random_state : int, RandomState or None
         Seed of random maps.
+    |verbose: fit|
 
     Attributes
     ----------
@@ -85,6 +86,7 @@ class MLCA(ClusterMetricLearner):
         rank: int = 300,
         max_memory: int | str | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.ridge = ridge
@@ -100,6 +102,7 @@ class MLCA(ClusterMetricLearner):
         self.rank = rank
         self.max_memory = max_memory
         self.random_state = random_state
+        self.verbose = verbose
 
     def _encode(
         self, bags: Bags, y: Any, sample_weight: Any

@@ -93,6 +93,7 @@ class MIGraphSVM(BagKernelMachine):
     |approx|
         For cliques only. With ``"feature_space"``, norms are those of the kernel itself.
     |rank, class_weight, cache_size: unused, tol, max_iter, random_state: maps, n_jobs|
+    |verbose: fit|
 
     Attributes
     ----------
@@ -173,6 +174,7 @@ class MIGraphSVM(BagKernelMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -188,6 +190,7 @@ class MIGraphSVM(BagKernelMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.graph = graph
         self.normalization = normalization

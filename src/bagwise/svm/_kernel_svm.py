@@ -46,6 +46,7 @@ class MIKernelSVM(BagKernelMachine):
     |approx|
         With ``"feature_space"``, norms are those of the kernel itself.
     |rank, class_weight, cache_size: unused, tol, max_iter, random_state: maps, n_jobs|
+    |verbose: fit|
 
     Attributes
     ----------
@@ -106,6 +107,7 @@ class MIKernelSVM(BagKernelMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -121,6 +123,7 @@ class MIKernelSVM(BagKernelMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.normalization = normalization
         self.loss = loss

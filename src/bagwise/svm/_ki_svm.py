@@ -78,7 +78,7 @@ class InsKISVM(KeyInstanceMachine):
         The best ones are changed a little and searched from again, up to half as many times.
     random_state : int, RandomState or None
         Seed of these starts. With None, two fits may end a little apart; see Notes.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -189,6 +189,7 @@ class InsKISVM(KeyInstanceMachine):
         n_restarts: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.negative_cost = negative_cost
@@ -206,6 +207,7 @@ class InsKISVM(KeyInstanceMachine):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _negative_rows(
         self, bags: Bags, sign: Floats, cost_weight: Floats
@@ -269,7 +271,7 @@ class BagKISVM(KeyInstanceMachine):
     random_state : int, RandomState or None
         Seed of these starts. With None, two fits may end a little apart: the relaxation is solved
         up to what the search can see.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -349,6 +351,7 @@ class BagKISVM(KeyInstanceMachine):
         n_restarts: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -365,6 +368,7 @@ class BagKISVM(KeyInstanceMachine):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _negative_rows(
         self, bags: Bags, sign: Floats, cost_weight: Floats

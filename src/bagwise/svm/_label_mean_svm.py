@@ -26,7 +26,7 @@ class LabelMeanSVM(BagKernelMachine):
     Parameters
     ----------
     |C, kernel: bags, gamma, degree, coef0, approx, rank, class_weight, cache_size: unused, tol|
-    |max_iter, random_state: maps, n_jobs|
+    |max_iter, random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -83,6 +83,7 @@ class LabelMeanSVM(BagKernelMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -98,6 +99,7 @@ class LabelMeanSVM(BagKernelMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
 
     @property

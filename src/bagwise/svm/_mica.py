@@ -153,7 +153,6 @@ class MICA(MaxRuleMachine):
             if name not in ("approx", "rank")
         },
         "n_init": N_INIT_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(

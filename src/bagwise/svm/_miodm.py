@@ -247,6 +247,7 @@ class MIODM(ODMMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.negative_cost = negative_cost
         self.theta = theta
@@ -258,7 +259,6 @@ class MIODM(ODMMachine):
         self.pos_label = pos_label
         self.max_memory = max_memory
         self.n_restarts = n_restarts
-        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

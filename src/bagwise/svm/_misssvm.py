@@ -120,7 +120,6 @@ class MissSVM(MaxRuleMachine):
         "unlabelled_cost": [StrOptions({"balanced"}), Interval(Real, 0, None, closed="left")],
         "bag_cost": [StrOptions({"balanced"}), Interval(Real, 0, None, closed="neither")],
         "n_init": N_INIT_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -159,12 +158,12 @@ class MissSVM(MaxRuleMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.unlabelled_cost = unlabelled_cost
         self.bag_cost = bag_cost
         self.n_init = n_init
-        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

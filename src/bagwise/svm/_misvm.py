@@ -108,7 +108,6 @@ class MISVM(MaxRuleMachine):
         "max_memory": MEMORY_CONSTRAINT,
         "negative_slack": [StrOptions({"instance", "bag"})],
         "n_init": N_INIT_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -147,12 +146,12 @@ class MISVM(MaxRuleMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.max_memory = max_memory
         self.negative_slack = negative_slack
         self.n_init = n_init
-        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

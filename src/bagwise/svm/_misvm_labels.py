@@ -104,7 +104,6 @@ class miSVM(MaxRuleMachine):
         **MaxRuleMachine._parameter_constraints,
         "max_memory": MEMORY_CONSTRAINT,
         "n_init": N_INIT_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -142,11 +141,11 @@ class miSVM(MaxRuleMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.max_memory = max_memory
         self.n_init = n_init
-        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

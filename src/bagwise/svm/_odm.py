@@ -148,13 +148,13 @@ class ODM(ODMMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.theta = theta
         self.nu = nu
         self.bias = bias
         self.pos_label = pos_label
         self.max_memory = max_memory
-        self.verbose = verbose
 
     def _counts_mistakes(self, bags: Bags) -> bool:
         return bool((bags.sizes == 1).all())  # else those of instances

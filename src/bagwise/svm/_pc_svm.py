@@ -74,7 +74,7 @@ class PCSVM(MaxRuleMachine):
         the means of bags; random ones have instances drawn at random. ``result_.ends`` are theirs.
     |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|
     |max_iter: rounds|
-    |random_state: starts and maps, n_jobs|
+    |random_state: starts and maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -176,6 +176,7 @@ class PCSVM(MaxRuleMachine):
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -191,6 +192,7 @@ class PCSVM(MaxRuleMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.max_memory = max_memory

@@ -44,7 +44,7 @@ class RandomSetSVM(MultiStartMachine):
         on one at a time if no more fit. It never changes the result.
     random_state : int, RandomState or None
         Seed of the draw.
-    |n_jobs: classes|
+    |n_jobs: classes, verbose: fit|
 
     Attributes
     ----------
@@ -115,6 +115,7 @@ class RandomSetSVM(MultiStartMachine):
         max_memory: Any = "1GB",
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_vectors = n_vectors
         self.C = C
@@ -128,6 +129,7 @@ class RandomSetSVM(MultiStartMachine):
         self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _solve(
         self, source: KernelMeans, bags: Bags, start: NDArray[Any], sign: Floats, cost: Floats

@@ -66,7 +66,7 @@ class ReducedSetSVM(ExpansionMachine):
         the squared norm of the weights.
     max_iter : int
         Most iterations of the refinement.
-    |n_jobs|
+    |n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -172,6 +172,7 @@ class ReducedSetSVM(ExpansionMachine):
         tol: float = 1e-5,
         max_iter: int = 1000,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_vectors = n_vectors
         self.C = C
@@ -186,6 +187,7 @@ class ReducedSetSVM(ExpansionMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

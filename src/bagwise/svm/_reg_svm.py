@@ -153,7 +153,6 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
         **AsymmetricClassifier._parameter_constraints,
         "consistency": [Interval(Real, 0, None, closed="left")],
         "n_init": N_INIT_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -192,12 +191,12 @@ class RegSVM(AsymmetricClassifier, BagKernelMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.consistency = consistency
         self.normalization = normalization
         self.n_init = n_init
-        self.verbose = verbose
 
     # -------------------------------------------------------------------------------- learning
 

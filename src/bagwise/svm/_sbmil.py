@@ -48,7 +48,7 @@ class SBMIL(MaxRuleMachine):
     |kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size, tol|
     max_iter : int
         Most iterations of the solver in each stage.
-    |random_state: maps, n_jobs|
+    |random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -126,6 +126,7 @@ class SBMIL(MaxRuleMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -141,6 +142,7 @@ class SBMIL(MaxRuleMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.eta = eta

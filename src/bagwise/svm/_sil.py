@@ -76,7 +76,6 @@ class SIL(MaxRuleMachine):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
         "max_memory": MEMORY_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -113,10 +112,10 @@ class SIL(MaxRuleMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.max_memory = max_memory
-        self.verbose = verbose
 
     def _counts_mistakes(self, bags: Bags) -> bool:
         return bool((bags.sizes == 1).all())  # else those of instances

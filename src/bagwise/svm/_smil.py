@@ -41,7 +41,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
     C : float
         Cost of margin violations, that of one negative instance.
     |kernel, gamma, degree, coef0, approx, rank, class_weight|
-    |pos_label, cache_size, tol, max_iter, random_state: maps, n_jobs|
+    |pos_label, cache_size, tol, max_iter, random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -120,6 +120,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -135,6 +136,7 @@ class SMIL(AsymmetricClassifier, KernelMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
 

@@ -125,7 +125,6 @@ class SparseMI(MultiStartMachine):
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "optimizer": [StrOptions({"lbfgs", "gradient"})],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
     def __init__(

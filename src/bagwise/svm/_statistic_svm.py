@@ -104,7 +104,7 @@ class StatisticKernelSVM(StatisticMachine):
     |gamma|
         A rule looks at the statistics, and ``d`` is their number.
     |degree, coef0, approx: statistics, rank, class_weight, cache_size: bags, tol, max_iter|
-    |random_state: maps, n_jobs|
+    |random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -170,6 +170,7 @@ class StatisticKernelSVM(StatisticMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -185,6 +186,7 @@ class StatisticKernelSVM(StatisticMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.statistic = statistic
 
@@ -209,7 +211,7 @@ class MinimaxKernelSVM(StatisticMachine):
     |gamma|
         A rule looks at the statistics, and ``d`` is their number: twice that of the features.
     |kernel: minimax, approx: statistics, rank, class_weight, cache_size: bags, tol, max_iter|
-    |random_state: maps, n_jobs|
+    |random_state: maps, n_jobs, verbose: fit|
 
     Attributes
     ----------
@@ -272,6 +274,7 @@ class MinimaxKernelSVM(StatisticMachine):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             C,
@@ -287,4 +290,5 @@ class MinimaxKernelSVM(StatisticMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )

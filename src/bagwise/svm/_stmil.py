@@ -117,7 +117,6 @@ class STMIL(AsymmetricClassifier, KernelMachine):
         **KernelMachine._parameter_constraints,
         **AsymmetricClassifier._parameter_constraints,
         "n_init": N_INIT_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -154,10 +153,10 @@ class STMIL(AsymmetricClassifier, KernelMachine):
             max_iter=max_iter,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.pos_label = pos_label
         self.n_init = n_init
-        self.verbose = verbose
 
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats
+from bagwise._progress import report
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import check_limits, checked_array, checked_signs, checked_weights
 from bagwise.solvers._result import Result, Status
@@ -135,6 +136,7 @@ def boost_bags(
             coef.append(step)
             learners.append(learner)
             history.append(descent.value)
+            report("round", len(coef), total=max_iter, objective=descent.value)
         if step == 0.0 or history[-2] - history[-1] <= enough:
             status = Status.CONVERGED
             break

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers._checks import check_at_least, check_tol, checked_array
 from bagwise.solvers._result import Result, Status
@@ -144,6 +145,7 @@ def solve_k_means(
         before, centres = centres, np.where(filled[:, None], means + middle, centres)
         between = float(mass @ np.square(means).sum(axis=1))
         history.append(max(0.0, about_all - between))
+        report("pass", len(history), objective=history[-1])
         step = float(np.square(centres - before).sum())
         scatter = float(np.square(centres - centres.mean(axis=0)).sum())
         if relative_to == "instances":

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, ordered_map, short_slices, slice_length
 from bagwise.solvers._result import Certificate, Status
 
@@ -130,7 +131,11 @@ def solve_k_medoids(
             return _swap(search, start.order, max_iter)
         return _alternate(search, max_iter)
 
-    results = list(ordered_map(solve, starts, n_threads=n_threads))
+    results: list[KMedoidsResult] = []
+    for result in ordered_map(solve, starts, n_threads=n_threads):
+        results.append(result)
+        least = min(result.objective for result in results)
+        report("start", len(results), total=len(starts), objective=least)
     objectives = np.array([result.objective for result in results])
     best = results[int(objectives.argmin())]
     return replace(best, objectives=objectives, solve_time=perf_counter() - started)
@@ -211,6 +216,7 @@ def _swap(search: _Search, order: Integers, max_iter: int) -> KMedoidsResult:
                 search.loss, search.total, search.change, search.gain,
             )  # fmt: skip
         history.append(search.objective)
+        report("round", len(history) - 1, objective=history[-1])
     return search.finish(Status.CONVERGED if tried >= n else Status.MAX_ITER, history)
 
 
@@ -227,6 +233,7 @@ def _alternate(search: _Search, max_iter: int) -> KMedoidsResult:
             search.refresh()
             status = Status.CONVERGED
         history.append(search.objective)
+        report("round", len(history) - 1, objective=history[-1])
     return search.finish(status, history)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, check_positive, checked_array, checked_weights
 from bagwise.solvers._result import Result, Status
@@ -113,6 +114,7 @@ def solve_mixture(
         for step in range(max_iter + 1):
             moments = _expected(mixture, X, w)
             history.append(-moments.log_density)
+            report("step", step, objective=history[-1])
             if step and history[-2] - history[-1] <= tol * max(1.0, abs(history[-1])):
                 status = Status.CONVERGED
                 break

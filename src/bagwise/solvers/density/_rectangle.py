@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._progress import counted, report
 from bagwise._threads import checkpoint
 from bagwise.solvers._checks import (
     check_at_least,
@@ -110,9 +111,10 @@ def grow_rectangle(
         points[is_inside], bag, points[~is_inside], np.repeat(weights, np.diff(ends))[~is_inside],
         np.repeat(np.arange(len(weights)), np.diff(ends))[~is_inside], margin, max_iter,
     )  # fmt: skip
-    found = [task.iterate(partial(task.grow, start)) for start in task.starts()]
     keys = task.first_of(_likely_keys(points, ends, np.flatnonzero(is_positive), weights)[inside])
-    found.append(task.iterate(lambda _: keys))
+    ways: list[Callable[[Integers], Integers]] = [partial(task.grow, s) for s in task.starts()]
+    ways.append(lambda _: keys)
+    found = list(counted(map(task.iterate, ways), len(ways), "start"))
     least = min(rectangle.reached for rectangle in found) + _SAME * float(weights.sum())
     best = min((one for one in found if one.reached <= least), key=lambda one: one.size)
     bounds = np.repeat([-np.inf, np.inf], points.shape[1]).reshape(2, -1)
@@ -192,6 +194,7 @@ class _Task(NamedTuple):
             kept = _discriminate(outside, self.outside_weight, lower, upper, self.margin)
             features, lower, upper = features[kept], lower[kept], upper[kept]
             history.append(float((upper - lower).sum()))
+            report("round", len(history), objective=history[-1])
             if kept.all():
                 status = Status.CONVERGED
                 break

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, ordered_map, single_blas_thread
 from bagwise.kernels import InstanceKernel, check_differentiable, gradient_sum, self_gradient
 from bagwise.solvers._checks import check_at_least, check_tol, checked_array
@@ -331,6 +332,7 @@ def _greedy(expansion: _Expansion, n_vectors: int, n_starts: int) -> tuple[Float
         values = expansion.values - block[:, : m + 1] @ factors
         explained = np.vdot(inner, factors) + shift * np.vdot(factors, factors)
         history.append(expansion.total - float(explained))
+        report("step", m + 1, total=n_vectors, objective=history[-1])
         if history[-1] <= _NEGLIGIBLE * expansion.total:
             return Z[: m + 1], history
     return Z, history

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import ordered_map
 from bagwise.bags import BagSource, Chunk
 from bagwise.solvers.metric._whitening import Basis
@@ -94,10 +95,11 @@ class FeaturePasses:
             return x if (root == 1.0).all() else np.asarray(x * root[:, None].astype(x.dtype))
 
         total: NDArray[Any] | None = None
-        for x in _gathered(self.source.map(rows)):
+        for number, x in enumerate(_gathered(self.source.map(rows)), 1):
             if total is None:
                 total = np.zeros((x.shape[1], x.shape[1]), x.dtype)
             _add_lower(total, x)
+            report("block", number)
         assert total is not None  # a source has a chunk at least
         return np.asarray(np.tril(total) + np.tril(total, -1).T)
 

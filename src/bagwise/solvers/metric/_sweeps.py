@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bagwise._progress import report
 from bagwise.solvers._checks import check_at_least
 from bagwise.solvers._result import Status
 
@@ -54,6 +55,7 @@ def sweep_until_settled(
     for _ in range(max_iter):
         n_changes = search.improve(is_exact=is_exact)
         history.append(min(search.objective, history[-1]))
+        report("pass", len(history) - 1, objective=history[-1])
         if n_changes == 0:
             status = Status.CONVERGED
             break

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bagwise._arrays import Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -381,6 +382,7 @@ class _Search:
             point = self._polish(search.run(gap, self.max_iter - first))
             self.n_iter = first + search.n_iter
             self.history.append(point.primal)
+            report("step", self.n_iter, objective=point.primal)
             best = min(best, point, key=lambda point: point.residual)
             if self.is_optimal(best) or search.is_stuck or self.n_iter >= self.max_iter:
                 break
@@ -453,6 +455,7 @@ class _Search:
             weight = min(weight, largest)
             w, b, z, alpha = self._proximal_step(w, b, z, alpha, weight * scale, reach)
             self.history.append(problem.primal(w, b, z))
+            report("step", self.n_iter, objective=self.history[-1])
             violation = self._violation(alpha, z, b)
             at_end = self._is_late or weight > 1e6 / tol
             if violation <= tol or at_end or (weight == largest and violation <= 1e4 * tol):
@@ -575,6 +578,7 @@ class _Search:
             is_whole = len(active) == len(every)
             active = descent.sweep([(matrix.take(active), active)])
             self.n_iter += 1
+            report("step", self.n_iter)
             if descent.violation <= 0.5 * self.tol:
                 if is_whole:
                     break

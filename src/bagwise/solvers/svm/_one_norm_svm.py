@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Booleans, Floats, Integers
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread, slice_length
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -459,6 +460,8 @@ class _Search:
             self.bound, self.alpha = bound, alpha / scale
         self.history.append(self.objective)
         self.gap_history.append(self.gap)
+        relative = self.gap / (self.objective or 1.0)
+        report("step", self.n_iter, objective=self.objective, gap=relative, goal=_ACCURACY)
 
     def result(self, seconds: float) -> OneNormSVMResult:
         residual = self.gap / max(1.0, abs(self.objective))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
 from bagwise._arrays import Floats, Integers, Signs
+from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
 from bagwise.solvers._checks import check_limits, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
@@ -327,6 +328,7 @@ class NewtonModel:
             self.z = self.matrix.dot(self.w) if worse else self.z + step * dz
             self.n_iter += 1
             self.evaluate()
+            report("step", self.n_iter)
             if limit < np.inf and np.abs(self.z + self.b - origin).max(initial=0.0) > limit:
                 self.escaped = True
                 return Status.MAX_ITER

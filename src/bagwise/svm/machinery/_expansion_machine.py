@@ -30,6 +30,7 @@ class ExpansionMachine(KernelParameters, BagClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     @property

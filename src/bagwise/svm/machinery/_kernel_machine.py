@@ -63,6 +63,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -81,6 +82,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         max_iter: int = 10_000_000,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -95,6 +97,7 @@ class KernelMachine(KernelParameters, BagClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # -------------------------------------------------------------------------------- learning
 

@@ -22,7 +22,6 @@ class ODMMachine(MaxRuleMachine):
         "nu": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, 0, None, closed="left")],
         "max_memory": MEMORY_CONSTRAINT,
-        "verbose": ["verbose"],
     }
 
     theta: float
