@@ -235,7 +235,7 @@ _PARAMETERS = {
     "random_state: starts": ("int, RandomState or None", "Seed of the random starts."),
     "random_state: starts and maps": (
         "int, RandomState or None",
-        """Seed of the random starts, all but the first two, and of the maps of ``approx`` that are
+        """Seed of the random starts, if there are any, and of the maps of ``approx`` that are
         random; nothing else is.""",
     ),
     "n_init": (
@@ -244,7 +244,8 @@ _PARAMETERS = {
         and the one in which of each positive bag only the likely key instance is positive. A number
         takes as many of these and then random ones; 1 is the first alone. Kept is the end with the
         fewest training bags on the wrong side (the mean of the shares of both classes), among
-        several the one with the lowest objective.""",
+        several the one with the lowest objective. A start that is far behind an end with none on
+        the wrong side is left where it is.""",
     ),
     "n_jobs": (
         "int or None",

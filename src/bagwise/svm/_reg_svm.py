@@ -439,6 +439,9 @@ class ConsistencyProblem:
         """Solve the problem of a start."""
         return self.relaxed if surrogate is None else self._solve(surrogate, near)
 
+    def turn(self) -> None:
+        """Keep nothing of another start."""
+
     def name(self, surrogate: Booleans | None) -> Hashable:
         """Return what no other choice of instances is called."""
         return None if surrogate is None else surrogate.tobytes()

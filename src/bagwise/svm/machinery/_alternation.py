@@ -135,14 +135,17 @@ class Alternation(ABC):
 
     def key_start(self) -> HingeProblem:
         """Return the rows with likely key instances."""
-        self._last = None  # which is long, and of another start
         sides = self.sides
         return self.key_rows(key_scores(self._project, sides.offsets, sides.positive, self.weight))
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
         """Train on the rows of a start."""
-        self._last = None
+        self.turn()
         return self._solve(surrogate, near, self.looseness)
+
+    def turn(self) -> None:
+        """Forget the last round, which is long, and of another start."""
+        self._last = None
 
     def name(self, surrogate: HingeProblem) -> Hashable:
         """Return what no other rows are called."""

@@ -2,15 +2,15 @@
 
 A method whose objective is not convex has a first problem of its own, one in which the likely key
 instances of positive bags stand for them (`key_scores` finds these, or `label_scores`), and
-problems drawn at random. What they are is the method's affair; the loop over them is the same for
-all.
+problems drawn at random. What they are is the method's affair; the race between them is the same
+for all.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ StartCount: TypeAlias = int | Literal["auto"]
 N_INIT_CONSTRAINT: list[Any] = [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
 _FEW_INSTANCES = 10_000  # of a machine to which all matter
 _N_FIXED = 2  # starts that are not random, at least
+_REACH = 2.0  # gains of its last round that a start may be behind the best end, and go on
 
 Point = TypeVar("Point")
 Surrogate = TypeVar("Surrogate")
@@ -45,6 +46,9 @@ class Startable(Majorizable[Point, Surrogate], Protocol[Point, Surrogate]):
     def begin(self, surrogate: Surrogate, near: Point | None) -> Point:
         """Return the solution to begin with, computed from that of another problem if given."""
 
+    def turn(self) -> None:
+        """Let go of what is kept of another start."""
+
     def name(self, surrogate: Surrogate) -> Hashable:
         """Return what no other problem is called."""
 
@@ -56,30 +60,142 @@ class Startable(Majorizable[Point, Surrogate], Protocol[Point, Surrogate]):
 class _Way:
     """The problem on the way from one start, which ends where another has been before.
 
-    From there both would go the same way, and the end of the other is not higher.
+    From there both would go the same way, and the end of the other is not higher. It ends also
+    where it is far behind: the best end so far has no training bag on the wrong side, and twice
+    what the last round gained would not take the objective below that of this end. Rounds gain
+    less and less.
+
+    Parameters
+    ----------
+    problem : Startable
+        What is minimised.
+    number : int
+        Which start it is.
+    met : dict
+        Which start solved a problem first.
+    bar : float
+        The objective of the best end so far; infinity unless all training bags are right there.
     """
 
     problem: Startable[Any, Any]
     number: int
-    met: dict[Hashable, int]  # who solved a problem first
+    met: dict[Hashable, int]
+    bar: float
     joined: int | None = None
+    lowest: float = np.inf  # value so far
+    gained: float = np.inf  # by the last round that lowered it
 
     def value(self, x: Any) -> float:
-        return self.problem.value(x)
+        value = self.problem.value(x)
+        if value < self.lowest:
+            self.gained, self.lowest = self.lowest - value, value
+        return value
 
     def majorize(self, x: Any) -> Any:
         return self.problem.majorize(x)
 
     def minimize(self, surrogate: Any, x: Any, tol: float) -> Any:
-        if self.meets(surrogate):
+        if self.is_behind or self.meets(surrogate):
             return x
         return self.problem.minimize(surrogate, x, tol)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the best end is out of reach, as far as the last round tells."""
+        return self.lowest - _REACH * self.gained > self.bar
+
     def meets(self, surrogate: Any) -> bool:
-        """Tell whether an earlier start had this problem; note it otherwise."""
+        """Tell whether another start had this problem; note it otherwise."""
         owner = self.met.setdefault(self.problem.name(surrogate), self.number)
         self.joined = None if owner == self.number else owner
         return self.joined is not None
+
+
+@dataclass(eq=False)
+class _Begun(Generic[Point, Surrogate]):
+    """A start whose first problem is solved."""
+
+    number: int
+    surrogate: Surrogate
+    points: list[Point]  # its solution, until it goes on from there
+    rank: tuple[float, float]
+
+
+class _Race(Generic[Point, Surrogate]):
+    """Starts of one problem, each run to its end unless another one got there before.
+
+    Parameters
+    ----------
+    problem : Startable
+        What is minimised.
+    count : int
+        Number of starts.
+    max_iter, tol, looseness
+        See `best_of_starts`.
+    """
+
+    def __init__(
+        self,
+        problem: Startable[Point, Surrogate],
+        count: int,
+        *,
+        max_iter: int,
+        tol: float,
+        looseness: float,
+    ) -> None:
+        self.problem, self.count = problem, count
+        self.go_on = partial(majorize_minimize, max_iter=max_iter, tol=tol, looseness=looseness)
+        self.met: dict[Hashable, int] = {}
+        self.first: dict[Hashable, int] = {}  # who began with a problem
+        self.near: list[Point] = []  # what others begin from, while others are to come
+        self.ends: dict[int, float] = {}
+        self.joined: dict[int, int] = {}  # whose end that of a start is
+        self.best: MajorizeResult[Point] | None = None  # others are not kept: points may be large
+        self.least = (np.inf, np.inf)
+
+    def begin(self, number: int, surrogate: Surrogate) -> _Begun[Point, Surrogate] | None:
+        """Solve the first problem of a start; None if another start had it."""
+        report("start", number + 1, total=self.count)
+        name = self.problem.name(surrogate)
+        owner = self.met.get(name, self.first.setdefault(name, number))
+        if owner != number:
+            self.joined[number] = owner
+            return None
+        point = self.problem.begin(surrogate, self.near[0] if self.near else None)
+        self.near = [] if number + 1 == self.count else self.near or [point]
+        return _Begun(number, surrogate, [point], self.rank(point, self.problem.value(point)))
+
+    def run(self, start: _Begun[Point, Surrogate]) -> None:
+        """Go on from the first problem of a start to its end."""
+        report("start", start.number + 1, total=self.count)
+        bar = self.least[1] if self.least[0] == 0.0 else np.inf
+        way = _Way(self.problem, start.number, self.met, bar)
+        if not way.meets(start.surrogate):
+            self.problem.turn()
+            ended = self.go_on(way, start.points.pop())  # which may let the point go
+        if way.joined is not None:
+            self.joined[start.number] = way.joined
+            return
+        self.ends[start.number] = ended.objective
+        rank = self.rank(ended.x, ended.objective)
+        if self.best is None or rank < self.least:
+            self.best, self.least = ended, rank
+
+    def rank(self, x: Point, value: float) -> tuple[float, float]:
+        """Return what is less for a better point."""
+        return round(self.problem.error(x), 9), value
+
+    def result(self) -> MajorizeResult[Point]:
+        """Return the best end, with the objectives of all."""
+        assert self.best is not None
+        ends = np.array([self.end_of(number) for number in range(self.count)])
+        return replace(self.best, ends=ends)
+
+    def end_of(self, number: int) -> float:
+        """Return the objective at the end of a start, or of the one that it has joined."""
+        while number in self.joined:
+            number = self.joined[number]
+        return self.ends[number]
 
 
 def best_of_starts(
@@ -94,9 +210,11 @@ def best_of_starts(
     """Run the majorise-minimise loop from several starts and return the best end.
 
     That is the one with the fewest training bags on the wrong side, by `balanced_error`, and of
-    several such ends the one with the lowest objective. No convex problem is solved twice: a start
-    that comes to one which an earlier start had ends there, with the end of that start. The first
-    problem of each start is solved from the solution of the very first one.
+    several such ends the one with the lowest objective. The first problem of each start is solved
+    from the solution of the very first one. Starts that are not random begin together, and go on
+    one after another, the best so far first. No convex problem is solved twice: a start that comes
+    to one which another had ends there, with the end of that start. A start that is far behind an
+    end with all training bags on the right side is left where it is.
 
     Parameters
     ----------
@@ -118,47 +236,22 @@ def best_of_starts(
     MajorizeResult
         The best end. If there were several starts, ``ends`` has the objectives of all.
     """
-    met: dict[Hashable, int] = {}
-    best: MajorizeResult[Point] | None = None  # the others are not kept: points may be large
-    ends: list[float] = []
-    least = (np.inf, np.inf)
-    near: list[Point] = []  # what others begin from, while others are to come
     fixed = problem.fixed_starts()
     count = len(fixed) if n_init == "auto" else n_init
-    for number, surrogate in enumerate(_starts(problem, fixed[:count], count, rng)):
-        way = _Way(problem, number, met)
-        if count > 1:
-            report("start", number + 1, total=count)
-        if not way.meets(surrogate):
-            first = [problem.begin(surrogate, near[0] if near else None)]
-            near = [] if number + 1 == count else near or first.copy()
-            ended = majorize_minimize(  # which is handed the first point, and may let it go
-                way, first.pop(), max_iter=max_iter, tol=tol, looseness=looseness
-            )
-        if way.joined is not None:
-            ends.append(ends[way.joined])
-            continue
-        ends.append(ended.objective)
-        if count == 1:
-            return ended
-        rank = round(problem.error(ended.x), 9), ended.objective
-        if best is None or rank < least:
-            best, least = ended, rank
-        del ended
-    assert best is not None
-    return replace(best, ends=np.array(ends)) if len(ends) > 1 else best
-
-
-def _starts(
-    problem: Startable[Point, Surrogate],
-    fixed: Sequence[Callable[[], Surrogate]],
-    count: int,
-    rng: np.random.Generator,
-) -> Iterator[Surrogate]:
-    for make in fixed:
-        yield make()
-    for _ in range(len(fixed), count):
-        yield problem.random_start(rng)
+    if count == 1:
+        first = [problem.begin(fixed[0](), None)]  # the loop is handed it, and may let it go
+        return majorize_minimize(
+            problem, first.pop(), max_iter=max_iter, tol=tol, looseness=looseness
+        )
+    race = _Race(problem, count, max_iter=max_iter, tol=tol, looseness=looseness)
+    begun = [race.begin(number, make()) for number, make in enumerate(fixed[:count])]
+    for start in sorted(filter(None, begun), key=lambda start: start.rank):
+        race.run(start)
+    for number in range(len(begun), count):
+        drawn = race.begin(number, problem.random_start(rng))
+        if drawn is not None:
+            race.run(drawn)
+    return race.result()
 
 
 def has_random_starts(n_init: StartCount) -> bool:
