@@ -1,6 +1,7 @@
 """The two sides of a binary problem."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -71,10 +72,12 @@ class Sides:
             n_unlabelled / n_positive if n_unlabelled else 1.0,
         )
 
-    @property
+    @cached_property
     def negative(self) -> Integers:
         """The negative bags."""
-        return np.setdiff1d(np.arange(len(self.offsets) - 1), self.positive)
+        is_negative = np.ones(len(self.offsets) - 1, bool)
+        is_negative[self.positive] = False
+        return np.flatnonzero(is_negative)
 
     @property
     def negative_bags(self) -> Integers:
