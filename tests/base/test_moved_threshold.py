@@ -388,7 +388,7 @@ def test_classes_that_are_objects_have_names():
     with pytest.warns(MovedThresholdWarning, match="predicts 'no' at its optimum.*predicts 'yes'"):
         SIL(C=0.1, pos_label="yes").fit(bags, names)
     with pytest.warns(MovedThresholdWarning, match="and 'no' is for 95%"):
-        MLCA(pos_label="yes").fit(rare_bags(shift=1.0)[0], names)
+        MLCA().fit(rare_bags(shift=1.0)[0], names)
 
 
 def test_weights_of_classes_count():
