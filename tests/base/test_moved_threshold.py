@@ -158,11 +158,33 @@ def test_it_stays_where_unseen_bags_are_ranked_no_better_than_by_chance(first):
     bags, _ = rare_bags(shift=0.0)
     y = (np.arange(100) % 20 == first).astype(int)
     model = MIKernelSVM(C=0.01, gamma=0.3)
-    is_ranked = roc_auc_score(y, unseen_scores(model, bags, y)) > 0.5
+    scores = unseen_scores(model, bags, y)
+    is_ranked = roc_auc_score(y, scores) > 0.5
+    # Nor is there a place where no more bags are wrong than by "never".
+    wrong = [((scores >= level) != y).sum() for level in scores]
+    assert is_ranked or min(wrong) > y.sum()
     with pytest.warns(ConstantModelWarning) as caught:
         model.fit(bags, y)
     assert caught[0].category is (MovedThresholdWarning if is_ranked else ConstantModelWarning)
     assert (model.intercept_shift_[0] > 0) == is_ranked
+
+
+def test_it_moves_where_it_does_no_harm():
+    """Bags are ranked worse than by chance, but of the best ones as many are positive as not."""
+    scores, weight = np.arange(6.0) - 6.0, np.ones(6)
+
+    def task_of(sign):
+        assert roc_auc_score(sign, scores) < 0.5
+        y = (np.array(sign) > 0).astype(int)
+        return Task(None, encode_target(SIL(), y, weight), weight[:, None], weight)
+
+    model = Fixed(scores[:, None])
+    with pytest.warns(MovedThresholdWarning, match="for 33% of the bags that have that label and"):
+        assert move_if_constant(model, task_of([1, 1, -1, -1, 1, -1]), scores, 0)
+    assert model.intercept_shift_[0] == 2.5  # 2 are above it; of 3 more would be wrong than by 0
+    model = Fixed(scores[:, None])
+    assert not move_if_constant(model, task_of([1, 1, 1, -1, -1, -1]), scores, 0)
+    assert model.intercept_shift_[0] == 0
 
 
 def test_one_label_for_all_gives_way_to_the_more_frequent_one():
@@ -195,7 +217,7 @@ def test_folds_know_bags_by_their_instances():
 
 def test_result_is_about_the_optimum():
     bags, y = rare_bags(n_positive=30)
-    model = moved(SIL(C=1e-3, kernel="linear"), bags, y)
+    model = moved(SIL(C=1e-3, kernel="linear", positive_cost=1), bags, y)
     sign = np.repeat(np.where(y == 1, 1.0, -1.0), bags.shape[1])
     scores = model.instance_decision_function(bags) - model.intercept_shift_
     hinge = np.maximum(0.0, 1.0 - sign * scores).sum()
@@ -264,7 +286,10 @@ def large_bags(n_bags, seed):
     return bags, y
 
 
-@pytest.mark.parametrize("model", [SIL(), ODM()], ids=["SIL", "ODM"])
+COUNTING_INSTANCES = [SIL(positive_cost=1), ODM(positive_cost=1)]
+
+
+@pytest.mark.parametrize("model", COUNTING_INSTANCES, ids=["SIL", "ODM"])
 def test_methods_that_count_mistakes_of_instances_do_not_call_most_bags_positive(model):
     bags, y = large_bags(50, seed=0)
     with pytest.warns(MovedThresholdWarning, match="and 0 is for 60%"):
@@ -281,7 +306,7 @@ def test_who_knows_training_bags_by_heart_is_judged_by_others():
     bags, y = large_bags(60, seed=0)
     few, new = bags[:, 15:25], large_bags(200, seed=1)
     with pytest.warns(MovedThresholdWarning, match="of the bags that are left out of the fit, and"):
-        model = ODM(gamma=5.0).fit(few, y)
+        model = ODM(gamma=5.0, positive_cost=1).fit(few, y)
     optimum = model.decision_function(few) - model.intercept_shift_[0]
     assert ((optimum > 0) == y).mean() > 0.6  # training bags are no reason to move
     scores = model.decision_function(new[0][:, 15:25])
@@ -355,6 +380,15 @@ def test_names_of_classes_do_not_matter():
     # A method that treats both classes alike turns all signs if the labels are swapped.
     plain, swapped = (moved(MIKernelSVM(C=0.01), bags, labels) for labels in (y, 1 - y))
     np.testing.assert_allclose(swapped.intercept_shift_, -plain.intercept_shift_, rtol=1e-6)
+
+
+def test_classes_that_are_objects_have_names():
+    bags, y = rare_bags()
+    names = np.array(["no", "yes"], dtype=object)[y]
+    with pytest.warns(MovedThresholdWarning, match="predicts 'no' at its optimum.*predicts 'yes'"):
+        SIL(C=0.1, pos_label="yes").fit(bags, names)
+    with pytest.warns(MovedThresholdWarning, match="and 'no' is for 95%"):
+        MLCA().fit(rare_bags(shift=1.0)[0], names)
 
 
 def test_weights_of_classes_count():

@@ -1,15 +1,18 @@
 """SIL is an ordinary SVM on instances that carry the label of their bag."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from bagwise import Bags
+from bagwise.exceptions import ConstantModelWarning
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import SIL
 from bagwise.testing import make_toy_bags
@@ -47,7 +50,7 @@ def musk(load_set):
 def test_equals_the_svm_of_repeated_labels_on_musk1(params, C, musk):
     bags, y = musk
     X, repeated = bags.instances, np.repeat(y, bags.sizes)
-    model = SIL(C=C, tol=1e-9, **params).fit(bags, y)
+    model = SIL(C=C, positive_cost=1, tol=1e-9, **params).fit(bags, y)
     scores = model.instance_decision_function(bags)
     expected = reference_scores(X, repeated, X, cost=C, **params)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)
@@ -67,14 +70,54 @@ def test_equals_the_svm_of_repeated_labels_on_new_bags(params):
     bags, y = make_toy_bags(30, kind="close")
     new, _ = make_toy_bags(30, kind="close", random_state=1)
     expected = reference_scores(*stacked(bags, y), np.concatenate(new), **params)
-    scores = SIL(tol=1e-9, **params).fit(bags, y).instance_decision_function(new)
+    model = SIL(positive_cost=1, tol=1e-9, **params).fit(bags, y)
+    scores = model.instance_decision_function(new)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("positive_cost", ["sqrt", 0.3, 2.0])
+@pytest.mark.parametrize("params", KERNELS, ids=kernel_name)
+def test_instances_of_positive_bags_cost_what_was_asked(params, positive_cost):
+    bags, y = make_toy_bags(30, kind="close")
+    X, repeated = stacked(bags, y)
+    sizes = np.repeat([len(bag) for bag in bags], [len(bag) for bag in bags])
+    assert len(np.unique(sizes)) > 2
+    of_positive = 1.0 / np.sqrt(sizes) if positive_cost == "sqrt" else positive_cost
+    cost = 0.5 * np.where(repeated == 1, of_positive, 1.0)
+    model = SIL(C=0.5, positive_cost=positive_cost, tol=1e-9, **params).fit(bags, y)
+    expected = reference_scores(X, repeated, X, cost=cost, **params)
+    scores = model.instance_decision_function(bags) - model.intercept_shift_  # at the optimum
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)
+    if positive_cost == "sqrt":  # is the default
+        same = SIL(C=0.5, tol=1e-9, **params).fit(bags, y)
+        np.testing.assert_array_equal(same.decision_function(bags), model.decision_function(bags))
+
+
+def test_instances_that_all_bags_have_in_common_do_not_make_bags_positive():
+    """One of 30 instances is the key, and the others are drawn from the same few in all bags."""
+    rng = np.random.default_rng(0)
+    common = 3.0 * rng.normal(size=(40, 5))
+
+    def draw(n_bags):
+        y = np.arange(n_bags) % 2
+        bags = common[rng.integers(40, size=(n_bags, 30))]
+        bags[y == 1, 0] = 4.0 + 0.1 * rng.normal(size=(n_bags // 2, 5))
+        return bags, y
+
+    bags, y = draw(40)
+    new, truth = draw(100)
+    assert roc_auc_score(truth, SIL().fit(bags, y).decision_function(new)) > 0.95
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantModelWarning)
+        usual = SIL(positive_cost=1).fit(bags, y)
+    assert roc_auc_score(truth, usual.decision_function(new)) < 0.95
 
 
 def test_labels_in_another_order_turn_the_sign():
     bags, y = make_toy_bags(30, kind="close")
-    scores = SIL(C=0.1).fit(bags, y).instance_decision_function(bags)
-    turned = SIL(C=0.1).fit(bags, 1 - y).instance_decision_function(bags)
+    model = SIL(C=0.1, positive_cost=1)
+    scores = model.fit(bags, y).instance_decision_function(bags)
+    turned = model.fit(bags, 1 - y).instance_decision_function(bags)
     np.testing.assert_allclose(turned, -scores, rtol=0, atol=1e-5)
 
 
@@ -83,7 +126,9 @@ def test_objective_is_the_one_in_the_docstring(C):
     bags, y = make_toy_bags(20, kind="close")
     X, repeated = stacked(bags, y)
     K = instance_kernel(X, X, "rbf", gamma=scale_gamma(X))
-    _, _, objective = solve_dual(K, 2.0 * repeated - 1.0, C)
+    sizes = np.repeat([len(bag) for bag in bags], [len(bag) for bag in bags])
+    cost = C * np.where(repeated == 1, 1.0 / np.sqrt(sizes), 1.0)
+    _, _, objective = solve_dual(K, 2.0 * repeated - 1.0, cost)
     result = SIL(C=C, tol=1e-9).fit(bags, y).result_
     assert result.objective == pytest.approx(objective, rel=1e-8)
     assert -1e-12 < result.relative_gap < 1e-6
@@ -92,7 +137,7 @@ def test_objective_is_the_one_in_the_docstring(C):
 def test_classes_are_learned_one_against_the_rest():
     bags, y = make_toy_bags(30, n_classes=3, kind="close")
     X, repeated = stacked(bags, y)
-    model = SIL(tol=1e-9).fit(bags, y)
+    model = SIL(positive_cost=1, tol=1e-9).fit(bags, y)
     expected = [reference_scores(X, repeated == c, X, kernel="rbf") for c in range(3)]
     np.testing.assert_allclose(
         model.instance_decision_function(bags), np.transpose(expected), rtol=0, atol=1e-6
@@ -104,7 +149,7 @@ def test_weights_multiply_the_cost():
     bags, y = make_toy_bags(30, kind="close")
     X, repeated = stacked(bags, y)
     weight = np.random.default_rng(0).uniform(0.2, 3.0, size=len(bags))
-    model = SIL(C=2.0, gamma=0.3, class_weight={0: 1.0, 1: 3.0}, tol=1e-9)
+    model = SIL(C=2.0, gamma=0.3, class_weight={0: 1.0, 1: 3.0}, positive_cost=1, tol=1e-9)
     model.fit(bags, y, sample_weight=weight)
     cost = 2.0 * np.repeat(weight, [len(bag) for bag in bags]) * np.where(repeated == 1, 3.0, 1.0)
     expected = reference_scores(X, repeated, X, cost=cost, kernel="rbf", gamma=0.3)

@@ -3,12 +3,12 @@
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._warnings import warn
 from bagwise.bags import Bags
 from bagwise.base._classifier import BagClassifier
+from bagwise.base._label_lists import plain_label
 from bagwise.base._target import Target
 from bagwise.exceptions import PositiveClassWarning
 
@@ -107,7 +107,7 @@ def place_of(label: Any, classes: NDArray[Any], owner: str) -> int:
     ValueError
         If it is none of them; the message shows them.
     """
-    label = label.item() if isinstance(label, np.generic) else label
+    label = plain_label(label)
     labels = classes.tolist()
     if label in labels:
         return labels.index(label)

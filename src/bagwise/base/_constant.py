@@ -6,6 +6,7 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise._warnings import warn
+from bagwise.base._label_lists import plain_label
 from bagwise.base._target import Target
 from bagwise.exceptions import ConstantModelWarning
 
@@ -54,7 +55,7 @@ def warn_constant(classifier: "BagClassifier", label: Any) -> None:
     """Say that the model predicts this label for all bags, and what may help."""
     known = classifier.get_params(deep=False)
     advice = [text for name, text in _ADVICE.items() if name in known]
-    answer = "the same labels" if classifier.multilabel_ else f"{label.item()!r}"
+    answer = "the same labels" if classifier.multilabel_ else f"{plain_label(label)!r}"
     msg = (
         f"{type(classifier).__name__} predicts {answer} for every bag that it learned from. "
         f"Scale the features, or try {', '.join([*advice, 'another method'])}."

@@ -162,6 +162,12 @@ _PARAMETERS = {
         """Weights of the classes: what every bag of the class weighs. ``"balanced"`` gives all
         classes the same total, and with label lists the two sides of each label.""",
     ),
+    "positive_cost": (
+        'float or "sqrt"',
+        r"""What an instance of a positive bag costs, in units of one of a negative bag: its label
+        may be wrong. ``"sqrt"`` is :math:`1 / \sqrt{n_i}` in a bag of :math:`n_i` instances:
+        between 1, as if all of them were positive, and :math:`1 / n_i`, as if one were.""",
+    ),
     "pos_label": (
         "label or None",
         """The positive one of two classes, in which a few instances make the bag what it is. With

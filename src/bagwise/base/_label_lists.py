@@ -90,6 +90,11 @@ def indicator_of(rows: list[list[Any]], classes: NDArray[Any]) -> Booleans:
     return indicator
 
 
+def plain_label(label: Any) -> Any:
+    """Return a label of numpy as one of Python; others are what they are."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def _checked_list(row: Any, bag: int, name: str) -> list[Any]:
     """Return the labels of a bag, of Python's own types."""
     if not isinstance(row, _SETS + _LISTS):
@@ -98,7 +103,7 @@ def _checked_list(row: Any, bag: int, name: str) -> list[Any]:
             f"Got {row!r} for bag {bag} beside lists."
         )
         raise ValueError(msg)
-    out = [label.item() if isinstance(label, np.generic) else label for label in row]
+    out = [plain_label(label) for label in row]
     for label in out:
         if not isinstance(label, str | Real) or label != label:
             msg = (

@@ -22,6 +22,7 @@ import numpy as np
 from bagwise._arrays import Floats, Integers
 from bagwise._warnings import quiet, warn
 from bagwise.bags import Bags, bag_digests
+from bagwise.base._label_lists import plain_label
 from bagwise.base._target import Target
 from bagwise.base._threshold import matching_threshold, ranked_right
 from bagwise.exceptions import MovedThresholdWarning
@@ -54,9 +55,11 @@ def move_if_constant(
 ) -> bool:
     """Move the threshold of a model that gives all training bags one label.
 
-    It stays if bags are ranked no better than by chance, unless the other label is more frequent,
-    by weight. These are bags that were left out of a fit; or training bags, if the classifier does
-    not memorize them. A threshold that the method learned from its training bags is forgotten.
+    It moves if bags are ranked better than by chance, or if the other label is more frequent, by
+    weight, or if some threshold is right for as many bags as the one label: then it costs nothing
+    to tell bags apart. These are bags that were left out of a fit; or training bags, if the
+    classifier does not memorize them. A threshold that the method learned from its training bags
+    is forgotten.
 
     Parameters
     ----------
@@ -78,8 +81,9 @@ def move_if_constant(
         return False
     sign, weight = task.target.signs[:, 0], task.cost_weight[:, 0]
     counted = unseen_scores(classifier, task) if classifier._memorizes else None
-    ranks = ranked_right(scores if counted is None else counted, sign, weight, _RESOLUTION)
-    if ranks <= 0.5 + _EQUAL and not _is_mistaken(scores, sign, weight):
+    asked = scores if counted is None else counted
+    is_ranked = ranked_right(asked, sign, weight, _RESOLUTION) > 0.5 + _EQUAL
+    if not (is_ranked or _is_mistaken(scores, sign, weight) or _is_harmless(asked, sign, weight)):
         return False
     is_learned = classifier.intercept_shift_.any()
     where = "with the threshold that it learned" if is_learned else "at its optimum"
@@ -110,7 +114,7 @@ def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
     which = "that it learned from" if unseen is None else "that are left out of the fit"
     fault = (
         f"{type(classifier).__name__} is right for {right:.0%} of the bags {which}, and "
-        f"{frequent.item()!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
+        f"{plain_label(frequent)!r} is for {max(is_positive, 1.0 - is_positive):.0%}."
     )
     scores = asked if unseen is None else seen()
     if unseen is None and classifier._memorizes:
@@ -124,6 +128,12 @@ def _is_mistaken(scores: Floats, sign: Floats, weight: Floats) -> bool:
         np.average(share, weights=weight) for share in ((scores > 0) == (sign > 0), sign > 0)
     )
     return bool(is_right < max(is_positive, 1.0 - is_positive) - _EQUAL)
+
+
+def _is_harmless(scores: Floats, sign: Floats, weight: Floats) -> bool:
+    """Return whether some threshold between these bags is right as often as one sign for all."""
+    level = matching_threshold(scores, sign, weight, _RESOLUTION)
+    return level is not None and not _is_mistaken(scores - level, sign, weight)
 
 
 def _move(
@@ -153,10 +163,10 @@ def _move(
         float(np.average(counted[mine] > level, weights=weight[mine]))
         for mine in (sign > 0, sign < 0)
     )
-    positive = classifier.classes_[int(side > 0)]
+    positive = plain_label(classifier.classes_[int(side > 0)])
     where = "" if unseen is None else ", where bags are left out of the fit"
     why = (
-        f"so that it predicts {positive.item()!r} for {found:.0%} of the bags that have that label "
+        f"so that it predicts {positive!r} for {found:.0%} of the bags that have that label "
         f"and {mistaken:.0%} of the others{where}"
         if level == matching
         else "just so far that they do not all get the same label"

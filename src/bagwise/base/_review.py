@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bagwise.base._constant import in_turn, scores_if_constant, warn_constant
+from bagwise.base._label_lists import plain_label
 from bagwise.base._moved_threshold import Task, move_if_constant, move_if_mistaken
 
 if TYPE_CHECKING:
@@ -40,6 +41,6 @@ def review(classifier: "BagClassifier", task: Task) -> None:
     (label,) = classifier._labels_of(scores[:1])
     if is_movable:
         in_place = target.side * scores[np.argsort(order), 0]
-        if move_if_constant(classifier, task, in_place, label.item()):
+        if move_if_constant(classifier, task, in_place, plain_label(label)):
             return
     warn_constant(classifier, label)

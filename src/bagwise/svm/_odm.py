@@ -7,6 +7,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import Summary, Target, documented
+from bagwise.svm.machinery._inherited_labels import POSITIVE_COST_CONSTRAINT, inherited_costs
 from bagwise.svm.machinery._odm_machine import ODMMachine
 from bagwise.svm.machinery._odm_trainer import BandProblem
 from bagwise.svm.machinery._problem import Solution
@@ -24,11 +25,12 @@ class ODM(ODMMachine):
     .. math::
 
         \min_{w, b} \; \tfrac12 \|w\|^2 + \frac{b^2}{2 \kappa}
-        + \frac{C}{(1 - \theta)^2} \sum_i v_i \sum_j \bigl[ (1 - \theta - m_{ij})_+^2
+        + \frac{C}{(1 - \theta)^2} \sum_i v_i q_i \sum_j \bigl[ (1 - \theta - m_{ij})_+^2
         + \nu (m_{ij} - 1 - \theta)_+^2 \bigr]
 
     where :math:`v_i` is the weight of the bag (1 unless ``sample_weight`` or ``class_weight`` say
-    otherwise). The sum is not divided by anything. On bags of one instance, or on a plain
+    otherwise). :math:`q_i` is ``positive_cost`` in positive bags and 1 in others. The sum is not
+    divided by anything. On bags of one instance, or on a plain
     matrix, this is the classifier of the paper; on others it trains as `SIL` does, and a bag
     scores as its best instance, :math:`f(B_i) = \max_j f(x_{ij})`. More than two classes are
     learned one against the rest.
@@ -46,7 +48,7 @@ class ODM(ODMMachine):
     bias : float
         :math:`\kappa`, a constant that is added to the kernel and makes the constant term
         :math:`b`; with 0 there is none.
-    |class_weight, pos_label|
+    |class_weight, positive_cost, pos_label|
     cache_size : float
         Megabytes that the kernel matrix between all training instances may take in double
         precision; a fit of more instances is refused. The linear kernel and ``approx`` need
@@ -107,9 +109,17 @@ class ODM(ODMMachine):
 
     _summary: ClassVar[Summary] = Summary(
         assumption="every instance bears the label of its bag",
-        objective="squares of the margins of all instances outside a band around 1",
+        objective=(
+            "squares of the margins of all instances outside a band around 1, less of them in "
+            "positive bags"
+        ),
         cost="$N^2$ kernel values, all held; Newton steps",
     )
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ODMMachine._parameter_constraints,
+        "positive_cost": POSITIVE_COST_CONSTRAINT,
+    }
 
     def __init__(
         self,
@@ -125,6 +135,7 @@ class ODM(ODMMachine):
         rank: int = 300,
         bias: float = 1.0,
         class_weight: Any = None,
+        positive_cost: float | str = "sqrt",
         pos_label: Any = None,
         cache_size: float = 1000.0,
         max_memory: int | str | None = None,
@@ -153,6 +164,7 @@ class ODM(ODMMachine):
         self.theta = theta
         self.nu = nu
         self.bias = bias
+        self.positive_cost = positive_cost
         self.pos_label = pos_label
         self.max_memory = max_memory
 
@@ -176,11 +188,13 @@ class ODM(ODMMachine):
         every = np.arange(bags.n_instances)
 
         def solve(output: int) -> Solution:
+            sign, weight = target.signs[:, output], cost_weight[:, output]
+            costs = inherited_costs(bags, sign, weight, self.positive_cost)
             return trainer.solve(
                 BandProblem(
                     index=every,
-                    sign=np.repeat(target.signs[:, output], bags.sizes),
-                    cost=self._unit_cost() * np.repeat(cost_weight[:, output], bags.sizes),
+                    sign=np.repeat(sign, bags.sizes),
+                    cost=self._unit_cost() * costs,
                 )
             )
 

@@ -7,6 +7,7 @@ import numpy as np
 from bagwise._arrays import Floats
 from bagwise.bags import Bags
 from bagwise.base import BagTags, Summary, Target, documented
+from bagwise.svm.machinery._inherited_labels import POSITIVE_COST_CONSTRAINT, inherited_costs
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 
@@ -22,15 +23,17 @@ class SIL(MaxRuleMachine):
     .. math::
 
         \min_{w, b} \; \tfrac12 \|w\|^2
-        + C \sum_i v_i \sum_j \bigl(1 - y_i (\langle w, \phi(x_{ij})\rangle + b)\bigr)_+
+        + C \sum_i v_i q_i \sum_j \bigl(1 - y_i (\langle w, \phi(x_{ij})\rangle + b)\bigr)_+
 
     where :math:`v_i` is the weight of the bag (1 unless ``sample_weight`` or ``class_weight`` say
-    otherwise). The sum is not divided by anything. A bag scores as its best instance,
+    otherwise). :math:`q_i` is ``positive_cost`` in positive bags and 1 in others. The sum is not
+    divided by anything. A bag scores as its best instance,
     :math:`f(B_i) = \max_j f(x_{ij})`; more than two classes are learned one against the rest.
 
     Parameters
     ----------
-    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, pos_label, cache_size: passes|
+    |C, kernel, gamma, degree, coef0, approx, rank, class_weight, positive_cost|
+    |pos_label, cache_size: passes|
     |max_memory: passes, tol: by passes, max_iter, random_state: maps, n_jobs, verbose: fit|
 
     Attributes
@@ -49,7 +52,10 @@ class SIL(MaxRuleMachine):
     Notes
     -----
     Instances of positive bags are not all positive, so the labels that this method learns from are
-    wrong for many of them; the maximum then tends to call negative bags positive.
+    wrong for many of them. At the same cost as others, ``positive_cost=1``, which is what is
+    mostly called by this name, instances that all bags have in common get either label by chance,
+    and the maximum then tends to call negative bags positive. That is best where nearly all
+    instances of positive bags are positive.
 
     Examples
     --------
@@ -69,12 +75,13 @@ class SIL(MaxRuleMachine):
 
     _summary: ClassVar[Summary] = Summary(
         assumption="every instance bears the label of its bag",
-        objective="hinge loss of all instances",
+        objective="hinge loss of all instances, less of it in positive bags",
         cost="$N^2$ kernel values, one problem of $N$ rows",
     )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MaxRuleMachine._parameter_constraints,
+        "positive_cost": POSITIVE_COST_CONSTRAINT,
         "max_memory": MEMORY_CONSTRAINT,
     }
 
@@ -89,6 +96,7 @@ class SIL(MaxRuleMachine):
         approx: str | None = None,
         rank: int = 300,
         class_weight: Any = None,
+        positive_cost: float | str = "sqrt",
         pos_label: Any = None,
         cache_size: float = 1000.0,
         max_memory: int | str | None = None,
@@ -114,6 +122,7 @@ class SIL(MaxRuleMachine):
             n_jobs=n_jobs,
             verbose=verbose,
         )
+        self.positive_cost = positive_cost
         self.pos_label = pos_label
         self.max_memory = max_memory
 
@@ -127,11 +136,12 @@ class SIL(MaxRuleMachine):
         trainer, every = representation.trainer, np.arange(bags.n_instances)
 
         def solve(output: int) -> Solution:
+            sign, weight = target.signs[:, output], cost_weight[:, output]
             return trainer.solve(
                 HingeProblem(
                     index=every,
-                    sign=np.repeat(target.signs[:, output].astype(np.int8), bags.sizes),
-                    cost=self.C * np.repeat(cost_weight[:, output], bags.sizes),
+                    sign=np.repeat(sign.astype(np.int8), bags.sizes),
+                    cost=self.C * inherited_costs(bags, sign, weight, self.positive_cost),
                 )
             )
 
