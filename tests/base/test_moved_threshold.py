@@ -217,7 +217,7 @@ def test_folds_know_bags_by_their_instances():
 
 def test_result_is_about_the_optimum():
     bags, y = rare_bags(n_positive=30)
-    model = moved(SIL(C=1e-3, kernel="linear", positive_cost=1), bags, y)
+    model = moved(SIL(C=1e-3, kernel="linear"), bags, y)
     sign = np.repeat(np.where(y == 1, 1.0, -1.0), bags.shape[1])
     scores = model.instance_decision_function(bags) - model.intercept_shift_
     hinge = np.maximum(0.0, 1.0 - sign * scores).sum()
@@ -286,10 +286,7 @@ def large_bags(n_bags, seed):
     return bags, y
 
 
-COUNTING_INSTANCES = [SIL(positive_cost=1), ODM(positive_cost=1)]
-
-
-@pytest.mark.parametrize("model", COUNTING_INSTANCES, ids=["SIL", "ODM"])
+@pytest.mark.parametrize("model", [SIL(), ODM()], ids=["SIL", "ODM"])
 def test_methods_that_count_mistakes_of_instances_do_not_call_most_bags_positive(model):
     bags, y = large_bags(50, seed=0)
     with pytest.warns(MovedThresholdWarning, match="and 0 is for 60%"):
@@ -306,7 +303,7 @@ def test_who_knows_training_bags_by_heart_is_judged_by_others():
     bags, y = large_bags(60, seed=0)
     few, new = bags[:, 15:25], large_bags(200, seed=1)
     with pytest.warns(MovedThresholdWarning, match="of the bags that are left out of the fit, and"):
-        model = ODM(gamma=5.0, positive_cost=1).fit(few, y)
+        model = ODM(gamma=5.0).fit(few, y)
     optimum = model.decision_function(few) - model.intercept_shift_[0]
     assert ((optimum > 0) == y).mean() > 0.6  # training bags are no reason to move
     scores = model.decision_function(new[0][:, 15:25])

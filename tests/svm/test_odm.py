@@ -37,8 +37,7 @@ def test_the_objective_of_the_docstring_is_minimised(bias):
     model = ODM(C, theta=theta, nu=nu, kernel="linear", bias=bias)
     model.fit(bags, y, sample_weight=weight)
     X, sign = bags.instances, np.repeat(2.0 * y - 1.0, bags.sizes)
-    of_bag = np.where(y == 1, weight / np.sqrt(bags.sizes), weight)
-    cost = C / (1 - theta) ** 2 * np.repeat(of_bag, bags.sizes)
+    cost = C / (1 - theta) ** 2 * np.repeat(weight, bags.sizes)
 
     def objective(z):
         w, b = z[:-1], z[-1] * (bias > 0)

@@ -109,10 +109,7 @@ class ODM(ODMMachine):
 
     _summary: ClassVar[Summary] = Summary(
         assumption="every instance bears the label of its bag",
-        objective=(
-            "squares of the margins of all instances outside a band around 1, less of them in "
-            "positive bags"
-        ),
+        objective="squares of the margins of all instances outside a band around 1",
         cost="$N^2$ kernel values, all held; Newton steps",
     )
 
@@ -135,7 +132,7 @@ class ODM(ODMMachine):
         rank: int = 300,
         bias: float = 1.0,
         class_weight: Any = None,
-        positive_cost: float | str = "sqrt",
+        positive_cost: float | str = 1.0,
         pos_label: Any = None,
         cache_size: float = 1000.0,
         max_memory: int | str | None = None,

@@ -67,7 +67,7 @@ class SBMIL(MaxRuleMachine):
     --------
     SMIL : The first stage.
     miSVM : Finds the labels of instances by alternation.
-    SIL : ``eta=1``, with ``positive_cost=1``.
+    SIL : ``eta=1``.
 
     Notes
     -----

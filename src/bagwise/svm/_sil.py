@@ -52,10 +52,10 @@ class SIL(MaxRuleMachine):
     Notes
     -----
     Instances of positive bags are not all positive, so the labels that this method learns from are
-    wrong for many of them. At the same cost as others, ``positive_cost=1``, which is what is
-    mostly called by this name, instances that all bags have in common get either label by chance,
-    and the maximum then tends to call negative bags positive. That is best where nearly all
-    instances of positive bags are positive.
+    wrong for many of them; the maximum then tends to call negative bags positive. Where few of them
+    are positive, instances that all bags have in common get either label by chance:
+    ``positive_cost="sqrt"`` helps there. The default is best where nearly all instances of positive
+    bags are positive, and is what is called by this name elsewhere.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class SIL(MaxRuleMachine):
 
     _summary: ClassVar[Summary] = Summary(
         assumption="every instance bears the label of its bag",
-        objective="hinge loss of all instances, less of it in positive bags",
+        objective="hinge loss of all instances",
         cost="$N^2$ kernel values, one problem of $N$ rows",
     )
 
@@ -96,7 +96,7 @@ class SIL(MaxRuleMachine):
         approx: str | None = None,
         rank: int = 300,
         class_weight: Any = None,
-        positive_cost: float | str = "sqrt",
+        positive_cost: float | str = 1.0,
         pos_label: Any = None,
         cache_size: float = 1000.0,
         max_memory: int | str | None = None,
