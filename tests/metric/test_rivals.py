@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
+import bagwise
 from bagwise import Bags
 from bagwise.base._target import encode_target
-from bagwise.datasets import make_weak_label_bags
+from bagwise.datasets import make_ring_bags, make_weak_label_bags
 from bagwise.metric import MC2B, MIML, MIMLCA, MildML
 from bagwise.metric._lists import distinct
 from bagwise.neighbors import CitationKNN
@@ -69,6 +72,61 @@ def test_centres_of_classes_are_the_means_of_all_their_instances():
         model.fit(DATA.bags, y)
         np.testing.assert_allclose(model.centroids_, means, atol=1e-9)
         np.testing.assert_array_equal(model.classes_[model.assignments_], of_rows)
+
+
+def test_means_of_classes_stand_for_them_in_miml_unless_its_centres_are_asked_for():
+    y = np.where(DATA.y[:, 0] > 0, "first", "other")
+    of_rows = np.repeat(y, DATA.bags.sizes)
+    means = [DATA.bags.instances[of_rows == label].mean(axis=0) for label in ("first", "other")]
+    model = MIML().fit(DATA.bags, y)
+    np.testing.assert_allclose(model.centroids_, means, atol=1e-9)
+    learned = MIML(centers="learned").fit(DATA.bags, y)
+    np.testing.assert_array_equal(learned.components_, model.components_)
+    assert learned.spreads_.tolist() == [1.0, 1.0]
+    A, Z = learned.components_, learned.centroids_
+    within = sum(
+        (((bag - Z[int(label == "other")]) @ A.T) ** 2).sum(axis=1).min()
+        for bag, label in zip(BAGS, y, strict=True)
+    )
+    between = 2.0 * (((Z[0] - Z[1]) @ A.T) ** 2).sum()
+    assert learned.result_.objective == pytest.approx(within / between)
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_two_classes_around_one_place_differ_by_their_spread(is_turned, tmp_path):
+    """Scores are those of Gaussians; no line tells a ring from its centre."""
+    data, new = make_ring_bags(200, random_state=0), make_ring_bags(200, random_state=1)
+    y, truth = (1 - data.y, 1 - new.y) if is_turned else (data.y, new.y)
+    model = MIML().fit(data.bags, y)
+    of_rows = np.repeat(y, data.bags.sizes)
+    mapped = [model.transform(data.bags.instances[of_rows == c]) for c in (0, 1)]
+    spreads = [rows.var(axis=0).mean() for rows in mapped]
+    np.testing.assert_allclose(model.spreads_, spreads)
+    laws = [
+        multivariate_normal(rows.mean(axis=0), spread)
+        for rows, spread in zip(mapped, spreads, strict=True)
+    ]
+    at = model.transform(new.bags.instances)
+    ahead = 2.0 * (laws[1].logpdf(at) - laws[0].logpdf(at))
+    np.testing.assert_allclose(model.instance_decision_function(new.bags), ahead)
+    assert roc_auc_score(truth, model.decision_function(new.bags)) > 0.9
+    bagwise.save(model, tmp_path / "m.model")
+    again = bagwise.load(tmp_path / "m.model")
+    scores = model.decision_function(new.bags)
+    np.testing.assert_array_equal(again.decision_function(new.bags), scores)
+
+
+def test_spreads_that_rank_no_better_and_scores_of_rejection_are_left_alone():
+    """One feature tells all bags apart; the wider class has one feature more, of noise."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = np.column_stack([10.0 * y + rng.normal(size=40), rng.normal(size=40) * (1 + 2 * y)])
+    assert MIML().fit(X, y).spreads_.tolist() == [1.0, 1.0]
+    data = make_ring_bags(random_state=0)
+    assert MIML(reject=-1.0).fit(data.bags, data.y).spreads_.tolist() == [1.0, 1.0]
+    points = np.repeat([[0.0, 0.0], [1.0, 1.0]], 5, axis=0)  # of no spread at all
+    model = MIML().fit(points, np.repeat([0, 1], 5))
+    assert np.isfinite(model.decision_function(points)).all()
 
 
 def test_objective_of_class_to_bag_distances_is_that_of_the_loops():

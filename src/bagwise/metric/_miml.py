@@ -1,16 +1,25 @@
 """MIML: directions along which centres of labels are apart and instances near them."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bagwise._arrays import Floats
-from bagwise._compat import Interval
-from bagwise.base import Summary, documented
-from bagwise.metric._linear_metric_learner import LearnedMap, LinearMetricLearner, usual_components
+from bagwise._compat import Interval, StrOptions
+from bagwise.base import Summary, documented, ranked_right
+from bagwise.metric._linear_metric_learner import (
+    LearnedMap,
+    LinearMetricLearner,
+    named_map,
+    usual_components,
+)
 from bagwise.metric._lists import ListedBags
 from bagwise.solvers import LabelLists, solve_center_metric
+
+_LEAST = 1e-12  # of the variances: a smaller one may be rounding
+_EQUAL = 1e-9  # shares of pairs that differ by less are equal
 
 
 @documented
@@ -25,11 +34,23 @@ class MIML(LinearMetricLearner):
 
     where :math:`w_i` is the weight of bag :math:`B_i` with the list :math:`Y_i`, and the sum below
     runs over all ordered pairs of labels. The metric is :math:`M = L L^\top` with :math:`L = A`.
-    Labels are predicted by the nearest centre.
+
+    Of lists, labels are predicted by the nearest of these centres. Where bags have one class each,
+    the mean of all instances of its bags stands for a class, and :math:`v_c` is their variance
+    after the map, per component. Of two classes one may be spread wider than the other, around the
+    same place: by the likelihood of a Gaussian for each, an instance scores
+
+    .. math:: s_c(x) = -\|L^\top (x - z_c)\|^2 / v_c - r \log v_c
+
+    if training bags are then ranked better than by :math:`v_c = 1`, the distances alone.
 
     Parameters
     ----------
-    |n_components: metric, reject|
+    |n_components: metric|
+    centers : {"auto", "learned"}
+        ``"learned"``: the centres of the objective, and distances from them alone, for classes too.
+    |reject|
+        Then scores are distances alone.
     tol : float
         Rounds end when one lowers the objective by at most this share of it.
     max_iter : int
@@ -40,7 +61,9 @@ class MIML(LinearMetricLearner):
     ----------
     |components_, offset_|
     centroids_ : ndarray of shape (n_used, n_features)
-        The centres :math:`z_c`.
+        The centres :math:`z_c`, or the means of classes.
+    spreads_ : ndarray of shape (n_used,)
+        The variances :math:`v_c`, or 1.
     |mapped_centroids_, used_|
     |classes_, multilabel_, intercept_shift_: frequency|
     |result_, n_iter_, n_features_in_, feature_names_in_|
@@ -57,6 +80,9 @@ class MIML(LinearMetricLearner):
     centres before, the best places that are not: all at once, where [1]_ moves one centre after
     another. The listing in the appendix of [2]_ puts centres to 0 outside of the space of the
     directions, which can then hardly change any more; here they are the means there.
+
+    Classes are not lists of one label each: the nearest instance to a centre says little of a class
+    that is everywhere in its bags.
 
     References
     ----------
@@ -85,6 +111,7 @@ class MIML(LinearMetricLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearMetricLearner._parameter_constraints,
+        "centers": [StrOptions({"auto", "learned"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -93,12 +120,14 @@ class MIML(LinearMetricLearner):
         self,
         *,
         n_components: int | None = None,
+        centers: str = "auto",
         reject: float | None = None,
         tol: float = 1e-4,
         max_iter: int = 50,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.centers = centers
         self.reject = reject
         self.tol = tol
         self.max_iter = max_iter
@@ -114,4 +143,43 @@ class MIML(LinearMetricLearner):
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        return LearnedMap(found.components, found.centers, used, found.certificate, {})
+        own = LearnedMap(found.components, found.centers, used, found.certificate, {})
+        if task.codes is None or self.centers == "learned":
+            return replace(own, more={"spreads_": np.ones(len(used))})
+        named = named_map(found.components, rows, task, found.certificate)
+        spreads = np.ones(len(named.used))
+        if len(spreads) == 2 and self.reject is None:
+            spreads = _spreads(rows @ named.components.T, named.centers @ named.components.T, task)
+        return replace(named, more={"spreads_": spreads})
+
+    def _scores(self, instances: Any) -> Floats:
+        spreads = getattr(self, "spreads_", np.ones(1))  # files of earlier releases have none
+        return _likelihoods(super()._scores(instances), spreads, len(self.components_))
+
+
+def _likelihoods(scores: Floats, spreads: Floats, n_components: int) -> Floats:
+    """Return log likelihoods, twice and up to a constant, for distances that are the scores."""
+    return np.asarray(scores / spreads - n_components * np.log(spreads))
+
+
+def _spreads(mapped: Floats, centers: Floats, task: ListedBags) -> Floats:
+    """Return the variance of each of two classes, or 1 if bags are ranked no better with them."""
+    assert task.codes is not None
+    n_components = mapped.shape[1]
+    sizes, starts = task.bags.sizes, task.bags.offsets[:-1]
+    label, weight = np.repeat(task.codes, sizes), np.repeat(task.weight, sizes)
+    scores = -np.column_stack([((mapped - center) ** 2).sum(axis=1) for center in centers])
+    equal = np.ones(2)
+    spreads = np.array(
+        [np.average(-scores[label == c, c], weights=weight[label == c]) for c in (0, 1)]
+    )
+    spreads /= n_components
+    if spreads.min() <= _LEAST * spreads.max():
+        return equal
+
+    def ranked(variances: Floats) -> float:
+        ahead = np.diff(_likelihoods(scores, variances, n_components), axis=1)[:, 0]
+        of_bags = np.maximum.reduceat(ahead, starts) + np.minimum.reduceat(ahead, starts)
+        return ranked_right(of_bags, np.where(task.codes == 1, 1.0, -1.0), task.weight)
+
+    return spreads if ranked(spreads) > ranked(equal) + _EQUAL else equal

@@ -480,7 +480,16 @@ REGISTRY: Mapping[str, Entry] = dict(
             {**_CLUSTER_METRIC, **POSITIVE},
             check=_check_asymmetric_metric,
         ),
-        entry("bagwise.metric.MIML", _LINEAR_METRIC, check=_check_columns),
+        entry(
+            "bagwise.metric.MIML",
+            {
+                **_LINEAR_METRIC,
+                "spreads_": Optional(
+                    Array(shape=("n_used",), itemsizes=(8,), ge=float(np.finfo(np.float64).tiny))
+                ),
+            },
+            check=_check_columns,
+        ),
         entry("bagwise.metric.MC2B", _NAMING_METRIC, check=_check_columns),
         entry(
             "bagwise.metric.MildML",
