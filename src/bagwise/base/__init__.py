@@ -49,7 +49,7 @@ from bagwise.base._shared_work import (
 from bagwise.base._summary import Summary
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
-from bagwise.base._threshold import best_threshold
+from bagwise.base._threshold import best_threshold, ranked_right
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
@@ -94,6 +94,7 @@ __all__ = [
     "one_vs_rest",
     "positive_place",
     "problem_key",
+    "ranked_right",
     "remember_bags",
     "remembered_bags",
     "scale_powers",
