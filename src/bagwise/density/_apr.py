@@ -1,6 +1,5 @@
 """Axis-parallel rectangles by iterated discrimination (Dietterich and others 1997)."""
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -314,6 +313,14 @@ class _Problem(NamedTuple):
         lower, upper = found.x.reshape(2, -1)
         return _Rectangle(lower, upper, True, found.certificate)
 
+    def both(self, model: APR) -> tuple[_Rectangle, _Rectangle]:
+        """Return a grown and a cut rectangle."""
+        return self.grow(model), self.cut(model)
+
+    def scores_of(self, found: tuple[_Rectangle, ...]) -> list[Floats]:
+        """Return the scores of the bags by several rectangles."""
+        return [self.scores(rectangle) for rectangle in found]
+
     def scores(self, rectangle: _Rectangle) -> Floats:
         """Return the scores of the bags."""
         room = _room(self.instances, rectangle.lower, rectangle.upper, self.scale)
@@ -344,14 +351,15 @@ class _Problem(NamedTuple):
             fold[mine] = np.argsort(np.argsort(place[mine], kind="stable")) % _N_FOLDS
         return fold
 
-    def ranking(self, model: APR, find: Callable[["_Problem", APR], _Rectangle]) -> float:
-        """Return the share of pairs of bags that are ranked right, each left out of a fit."""
-        fold, scores = self.folds(), np.zeros(len(self.bags))
+    def rankings(self, model: APR) -> tuple[float, float]:
+        """Return the shares of pairs ranked right, grown and cut, each bag left out of a fit."""
+        fold, scores = self.folds(), np.zeros((2, len(self.bags)))
         for k in np.unique(fold):
             left_out = np.flatnonzero(fold == k)
-            rectangle = find(self.take(np.flatnonzero(fold != k)), model)
-            scores[left_out] = self.take(left_out).scores(rectangle)
-        return ranked_right(scores, self.sign, self.weight)
+            found = self.take(np.flatnonzero(fold != k)).both(model)
+            scores[:, left_out] = self.take(left_out).scores_of(found)
+        grown, cut = (ranked_right(row, self.sign, self.weight) for row in scores)
+        return grown, cut
 
 
 def _solved(model: APR, problem: _Problem) -> _Rectangle:
@@ -362,11 +370,11 @@ def _solved(model: APR, problem: _Problem) -> _Rectangle:
         return _Rectangle(-bound, bound, False, Certificate.solved())
     if model.search != "best":
         return problem.cut(model) if model.search == "cut" else problem.grow(model)
-    grown, cut = problem.grow(model), problem.cut(model)
+    grown, cut = problem.both(model)
     leads = problem.lead(grown), problem.lead(cut)
     if min(leads) < _PART * max(leads) - _EQUAL or min((sign > 0).sum(), (sign < 0).sum()) < 2:
         return cut if leads[1] > leads[0] + _EQUAL else grown
-    ahead = problem.ranking(model, _Problem.cut) - problem.ranking(model, _Problem.grow)
-    if abs(ahead) <= _EQUAL:
-        ahead = leads[1] - leads[0]
-    return cut if ahead > _EQUAL else grown
+    ranked = problem.rankings(model)
+    if abs(ranked[1] - ranked[0]) <= _EQUAL:
+        ranked = leads
+    return cut if ranked[1] > ranked[0] + _EQUAL else grown

@@ -89,7 +89,7 @@ def cut_rectangle(
         bounds[int(best.side < 0), best.feature] = best.side * best.level
         inside = inside[best.side * points[inside, best.feature] >= best.level]
         history.append(1.0 - best.ahead)
-        report("bound", len(history) - 1, objective=history[-1])
+        report("round", len(history) - 1, objective=history[-1])
     return Result(
         objective=history[-1], status=status, n_iter=len(history) - 1, history=np.array(history),
         solve_time=perf_counter() - started, x=bounds.ravel(),
