@@ -76,8 +76,8 @@ ALLOWED = {
         name: {"dense": (6.0, 2.2), "scattered": (7.0, 3.2), "sparse": (46.0, 20.0)}
         for name in ("DDSVM", "DiverseDensity", "EMDD", "PPMMSVM")
     },
-    "rectangles: deviations for the unit, rows of the solver and its sorted rows, all dense": {
-        "APR": {"dense": (4.0, 0.1), "scattered": (5.0, 1.1), "sparse": (33.0, 3.3)},
+    "rectangles: rows of the solver and its sorted rows, of four fifths of the bags again, dense": {
+        "APR": {"dense": (4.1, 0.1), "scattered": (5.1, 1.1), "sparse": (35.0, 3.3)},
     },
     "stumps: rows, their columns, and these sorted with their order, all dense": {
         "MILBoost": {"dense": (3.8, 0.1), "scattered": (4.8, 1.1), "sparse": (33.0, 3.3)},
@@ -126,7 +126,7 @@ ALLOWED_GATHERS = {
 }
 
 #: How often most rows are copied because bags are left out of the fit, whatever the layout.
-FOLDS = {"MIMLCA": 3, "ODM": 3}
+FOLDS = {"APR": 11, "MIMLCA": 3, "ODM": 3}
 
 
 def _find(table, name):

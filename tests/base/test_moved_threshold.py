@@ -238,7 +238,7 @@ def test_nothing_moves_where_two_labels_are_predicted():
     assert model.intercept_shift_.tolist() == [0.0, 0.0, 0.0]
 
 
-BY_FREQUENCY = [MIML(), MildML(), APR(epsilon=1e-6)]
+BY_FREQUENCY = [MIML(), MildML(), APR(search="grow", epsilon=1e-6)]
 
 
 @pytest.mark.parametrize("model", BY_FREQUENCY, ids=lambda model: type(model).__name__)

@@ -29,7 +29,9 @@ def test_scores_are_distances_to_the_nearest_bound(data):
 
 def test_every_positive_training_bag_is_positive(data):
     y = np.asarray(data.y)
-    assert (APR(epsilon=0.99).fit(data.bags, y).predict(data.bags)[y == 1] == 1).all()
+    assert (
+        APR(search="grow", epsilon=0.99).fit(data.bags, y).predict(data.bags)[y == 1] == 1
+    ).all()
 
 
 def test_a_rectangle_is_found_on_the_features_that_it_has():
@@ -55,8 +57,32 @@ def test_key_instances_further_out_than_others_are_found():
         seen, other = (make_key_instance_bags(random_state=k) for k in (10 + seed, 20 + seed))
         model = APR().fit(seen.bags, seen.y)
         areas.append(roc_auc_score(other.y, model.decision_function(other.bags)))
-        assert model.result_.n_starts > 2
-    assert np.mean(areas) > 0.75
+        assert model.cut_.tolist() == [True]
+    assert np.mean(areas) > 0.9
+
+
+def test_a_concept_narrow_in_many_features_is_grown():
+    """Keys lie in a cube of 12 features, others anywhere: no few bounds hold it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-3.0, 3.0, (60, 4, 12)), np.arange(60) % 2
+    X[y == 1, 0] = rng.uniform(-1.0, 1.0, (30, 12))
+    model = APR().fit(X, y)
+    assert model.cut_.tolist() == [False]
+    grown = APR(search="grow").fit(X, y)
+    np.testing.assert_array_equal(model.lower_, grown.lower_)
+    np.testing.assert_array_equal(model.upper_, grown.upper_)
+    assert APR(search="cut").fit(X, y).cut_.tolist() == [True]
+
+
+def test_each_label_has_its_own_search():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-3.0, 3.0, (60, 4, 12)), np.arange(60) % 2
+    X[y == 1, 0] = rng.uniform(-1.0, 1.0, (30, 12))
+    far = np.arange(60) % 3 == 0
+    X[far, 1, 4] += 8.0
+    X[[0, 3], 1, 4] -= 8.0  # two bags that have no key, which a grown rectangle has to hold
+    model = APR().fit(X, np.column_stack([y, far]).astype(int))
+    assert model.cut_.tolist() == [False, True]
 
 
 def test_order_does_not_matter_even_with_ties():

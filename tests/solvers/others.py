@@ -288,6 +288,28 @@ def rectangles(kind):
     )  # fmt: skip
 
 
+def cut_rectangles(kind):
+    A, _, cost = rows(kind)
+    X = A[:24].astype(float)
+    signs = np.r_[np.ones(4), -np.ones(4)]
+    weight = np.maximum(cost[:8], 1e-3)
+
+    def objective(result):
+        lower, upper = result.x.reshape(2, -1)
+        inside = ((lower <= X) & (upper >= X)).all(axis=1)
+        is_wrong = inside.reshape(8, 3).any(axis=1) != (signs > 0)
+        parts = [
+            weight[mine] @ is_wrong[mine] / weight[mine].sum() for mine in (signs > 0, signs < 0)
+        ]
+        return Value(float(sum(parts)), 1.0)
+
+    return Problem(
+        "cut_rectangle", kind,
+        {"rows": X, "offsets": np.arange(0, 25, 3), "sign": signs, "weight": weight},
+        objective, exact={}, least=1, is_sure=False,
+    )  # fmt: skip
+
+
 def label_assignments(kind, method):
     A, _, cost = rows(kind)
     X = A[:24].astype(float)

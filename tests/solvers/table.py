@@ -20,6 +20,7 @@ from solvers.others import (
     boosted,
     center_metric,
     concepts,
+    cut_rectangles,
     cuts,
     expansion,
     k_means,
@@ -130,7 +131,7 @@ def table():
         out += [boosted(kind, loss) for loss in ("noisy_or", "isr", "average")]
         out += [concepts(kind, "maximize_density", "noisy_or")]
         out += [concepts(kind, "maximize_density_by_rounds")]
-        out += [rectangles(kind)]
+        out += [rectangles(kind), cut_rectangles(kind)]
         out += [label_assignments(kind, method) for method in ("exact", "lloyd")]
         out += [key_choices(kind, method) for method in ("exact", "lloyd")]
         out += [pair_metric(kind), center_metric(kind), ratio_metric(kind)]

@@ -69,6 +69,7 @@ GOOD = {
         "rng": np.random.default_rng(0),
     },
     "boost_bags": {"weak": solvers.Stumps(X), "offsets": BAGS.offsets, "sign": BOTH},
+    "cut_rectangle": {"rows": X, "offsets": BAGS.offsets, "sign": BOTH},
     "grow_rectangle": {"rows": X, "offsets": BAGS.offsets, "sign": BOTH},
     "maximize_density": {"density": DENSITY, "starts": np.ones((2, 4))},
     "maximize_density_by_rounds": {"density": DENSITY, "starts": np.ones((2, 4))},

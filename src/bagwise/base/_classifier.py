@@ -86,6 +86,11 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """
         return False
 
+    def _settle(self) -> None:
+        """Set parameters to what the fit made of them, so that parts of the bags get the same."""
+        if hasattr(self, "gamma_"):
+            self.gamma = self.gamma_
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from labelled bags.
 

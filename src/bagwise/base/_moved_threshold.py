@@ -215,8 +215,7 @@ def unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
         return scores
     for k in np.unique(fold):
         machine, left_out = copy(classifier), np.flatnonzero(fold == k)
-        if hasattr(machine, "gamma_"):
-            machine.gamma = machine.gamma_  # the same kernel in all of them
+        machine._settle()
         with quiet():
             learned = machine._learn(*task.take(np.flatnonzero(fold != k)))
         for name, value in learned.items():

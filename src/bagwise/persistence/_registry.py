@@ -162,6 +162,7 @@ _RECTANGLES: dict[str, Field] = {
     "lower_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
     "upper_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), finite=False),
     "scale_": Number(gt=0),
+    "cut_": Optional(Array(kinds="b", shape=("n_outputs",), itemsizes=(1,))),
     "result_": CertificateField(),
 }
 

@@ -24,6 +24,7 @@ from bagwise.solvers.clustering._kmeans import solve_k_means
 from bagwise.solvers.clustering._kmedoids import KMedoidsResult, solve_k_medoids
 from bagwise.solvers.clustering._mixture import Mixture, MixtureResult, solve_mixture
 from bagwise.solvers.clustering._mmc import MMCResult, solve_mmc_by_cccp, solve_mmc_by_cuts
+from bagwise.solvers.density._cut import cut_rectangle
 from bagwise.solvers.density._diverse_density import (
     Density,
     DensityResult,
@@ -171,6 +172,7 @@ __all__ = [
     "best_in_bags",
     "boost_bags",
     "concept_distances",
+    "cut_rectangle",
     "expanded_bounds",
     "generate_assignments",
     "grow_rectangle",
