@@ -66,10 +66,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         return False
 
     def _counts_mistakes(self, bags: Bags) -> bool:
-        """Whether the objective is about how many of these bags, or of others, get their label.
+        """Whether the objective is about how many of these bags get their label.
 
         If not, the threshold also moves where training bags get it less often than by the most
-        frequent label, by weight; see also `_knows_by_heart`.
+        frequent label, by weight.
         """
         return True
 

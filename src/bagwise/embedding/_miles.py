@@ -91,7 +91,7 @@ class MILES(BagClassifier):
         Which training instances they are; those in bags of weight 0 are not counted.
     coef_ : ndarray of shape (n_outputs, n_prototypes)
         Their weights.
-    |intercept_, intercept_shift_: others|
+    |intercept_, intercept_shift_|
     gamma_ : float
         The value of ``gamma`` in use.
     |n_features_in_, feature_names_in_, result_|
@@ -112,9 +112,7 @@ class MILES(BagClassifier):
     1 gives 0.84.
 
     An instance is most similar to itself, so a bag has similarity 1 to each of its own instances.
-    That is part of the method, although no new bag can have it. So training bags do not tell where
-    the threshold ought to be: bags are left out of three more fits, of two thirds of the bags each,
-    and it moves if one label for all would be right for more of them.
+    That is part of the method, although no new bag can have it.
 
     Where the linear programme has several solutions, the values of the instances decide which one
     is taken, not their order. Equal instances have equal similarities, and only the sum of their
@@ -242,13 +240,6 @@ class MILES(BagClassifier):
 
     @property
     def _threshold_moves(self) -> bool:
-        return True
-
-    def _counts_mistakes(self, bags: Bags) -> bool:
-        return False  # of training bags alone, which are at no distance from their own instances
-
-    @property
-    def _knows_by_heart(self) -> bool:
         return True
 
     def _bag_outputs(self, bags: Bags) -> Floats:
