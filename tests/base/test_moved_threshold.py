@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import bagwise
 from bagwise import all_estimators
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, Target
+from bagwise.base import BagClassifier, Target, _moved_threshold
 from bagwise.base._moved_threshold import Task, _between, folds, move_if_constant, move_if_mistaken
 from bagwise.base._target import encode_target
 from bagwise.density import APR
@@ -185,6 +185,22 @@ def test_it_moves_where_it_does_no_harm():
     model = Fixed(scores[:, None])
     assert not move_if_constant(model, task_of([1, 1, 1, -1, -1, -1]), scores, 0)
     assert model.intercept_shift_[0] == 0
+
+
+def test_it_stays_where_training_bags_allow_no_threshold_without_harm(monkeypatch):
+    """Left-out bags have one at 4.5; at -1.5, where training bags have, four of seven are wrong."""
+    unseen, weight = np.arange(7.0), np.ones(7)
+    monkeypatch.setattr(_moved_threshold, "unseen_scores", lambda *_: unseen)
+    y = np.array([1, 1, 0, 0, 0, 1, 0])
+    assert roc_auc_score(y, unseen) < 0.5
+    task = Task(None, encode_target(SIL(), y, weight), weight[:, None], weight)
+    for lowest, moves in ((-7.0, False), (0.0, True)):
+        scores = np.arange(7.0) + lowest
+        model = Fixed(scores[:, None])
+        model._memorizes = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MovedThresholdWarning)
+            assert move_if_constant(model, task, scores, 0) == moves
 
 
 def test_one_label_for_all_gives_way_to_the_more_frequent_one():

@@ -80,16 +80,16 @@ def move_if_constant(
     if np.ptp(scores) <= _RESOLUTION:
         return False
     sign, weight = task.target.signs[:, 0], task.cost_weight[:, 0]
-    counted = unseen_scores(classifier, task) if classifier._memorizes else None
+    is_unsure = classifier._memorizes or classifier._knows_by_heart
+    counted = unseen_scores(classifier, task) if is_unsure else None
     asked = scores if counted is None else counted
     is_ranked = ranked_right(asked, sign, weight, _RESOLUTION) > 0.5 + _EQUAL
-    if not (is_ranked or _is_mistaken(scores, sign, weight) or _is_harmless(asked, sign, weight)):
-        return False
+    may_harm = is_ranked or _is_mistaken(scores, sign, weight)
     is_learned = classifier.intercept_shift_.any()
     where = "with the threshold that it learned" if is_learned else "at its optimum"
     name = type(classifier).__name__
     fault = f"{name} predicts {label!r} {where} for every bag that it learned from."
-    return _move(classifier, task, scores, counted, fault)
+    return _move(classifier, task, scores, counted, fault, may_harm=may_harm)
 
 
 def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
@@ -130,20 +130,21 @@ def _is_mistaken(scores: Floats, sign: Floats, weight: Floats) -> bool:
     return bool(is_right < max(is_positive, 1.0 - is_positive) - _EQUAL)
 
 
-def _is_harmless(scores: Floats, sign: Floats, weight: Floats) -> bool:
-    """Return whether some threshold between these bags is right as often as one sign for all."""
-    level = matching_threshold(scores, sign, weight, _RESOLUTION)
-    return level is not None and not _is_mistaken(scores - level, sign, weight)
-
-
 def _move(
-    classifier: "BagClassifier", task: Task, scores: Floats, unseen: Floats | None, fault: str
+    classifier: "BagClassifier",
+    task: Task,
+    scores: Floats,
+    unseen: Floats | None,
+    fault: str,
+    *,
+    may_harm: bool = True,
 ) -> bool:
     """Move the threshold to where as much weight of bags is called positive as is positive.
 
     Or nearly so, if more would be wrong than by the most frequent label; see
     `matching_threshold`. Counted are the unseen scores of bags, if there are any. If all training
-    bags would still get one label there, it moves on until one of them gets the other.
+    bags would still get one label there, it moves on until one of them gets the other. Unless that
+    may do harm, it stays if more of the counted bags were wrong then than by one label for all.
 
     Returns whether it was moved. The warning begins with the fault.
     """
@@ -153,7 +154,7 @@ def _move(
     counted = scores if unseen is None else unseen
     matching = matching_threshold(counted, sign, weight, _RESOLUTION)
     level = None if matching is None else _between(scores, matching)
-    if level is None:
+    if level is None or (not may_harm and _is_mistaken(counted - level, sign, weight)):
         return False
     shift = -side * (level - learned)
     classifier.intercept_shift_ += shift

@@ -147,7 +147,8 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
         assumption="an instance inside a rectangle makes a bag positive",
         objective="sum of the widths of a rectangle around an instance of each positive bag, or of "
         "the shares of bags on the wrong side of its bounds",
-        cost="passes over the instances of positive bags, one for each of these bags at most",
+        cost="passes over the instances of positive bags, one for each of these bags at most, and "
+        "over all for each bound; six times",
     )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

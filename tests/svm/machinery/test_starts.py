@@ -153,6 +153,13 @@ def test_a_start_that_is_far_behind_is_left_where_it_is(looseness, monkeypatch):
     np.testing.assert_array_equal(result.ends, [35.0, 2.0])
 
 
+def test_a_loose_round_that_gains_little_says_nothing(monkeypatch):
+    monkeypatch.setattr(Hills, "values", (11.0, 10.999, 3.0, 2.0, 1.0, 9.5))
+    monkeypatch.setattr(Hills, "after", (1, 4, 4, 4, 4, 5))
+    np.testing.assert_array_equal(ended(Hills(0, 5), 2, 0.01).ends, [1.0, 9.5])
+    np.testing.assert_array_equal(ended(Hills(0, 5), 2).ends, [10.999, 9.5])
+
+
 def test_no_start_is_left_for_an_end_with_bags_on_the_wrong_side(monkeypatch):
     monkeypatch.setattr(Hills, "values", (100.0, 50.0, 35.0, 20.0, 1.0, 2.0))
     monkeypatch.setattr(Hills, "errors", (0.3, 0.3, 0.3, 0.3, 0.1, 0.1))

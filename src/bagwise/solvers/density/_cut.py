@@ -124,5 +124,7 @@ def _cuts(
             k = int((most >= most.max() - _SAME).argmax())
             if most[k] > -np.inf:
                 i = int((ahead[:, k] >= most[k] - _SAME).argmax())
-                level = 0.5 * (best[i, k] + best[i + 1, k])
-                yield _Cut(float(most[k]), start + k, side, float(level))
+                inner, outer = float(best[i, k]), float(best[i + 1, k])
+                middle = 0.5 * (inner + outer)
+                level = middle if middle > outer else inner  # which rounding may make the same
+                yield _Cut(float(most[k]), start + k, side, level)

@@ -84,6 +84,7 @@ class _Way:
     joined: int | None = None
     lowest: float = np.inf  # value so far
     gained: float = np.inf  # by the last round that lowered it
+    accuracy: float = 0.0  # of the last round
 
     def value(self, x: Any) -> float:
         value = self.problem.value(x)
@@ -97,12 +98,17 @@ class _Way:
     def minimize(self, surrogate: Any, x: Any, tol: float) -> Any:
         if self.is_behind or self.meets(surrogate):
             return x
+        self.accuracy = tol
         return self.problem.minimize(surrogate, x, tol)
 
     @property
     def is_behind(self) -> bool:
-        """Whether the best end is out of reach, as far as the last round tells."""
-        return self.lowest - _REACH * self.gained > self.bar
+        """Whether the best end is out of reach, as far as the last round tells.
+
+        One that gained less than its accuracy may have hidden what is to be gained.
+        """
+        is_telling = self.gained > self.accuracy * abs(self.lowest)
+        return is_telling and self.lowest - _REACH * self.gained > self.bar
 
     def meets(self, surrogate: Any) -> bool:
         """Tell whether another start had this problem; note it otherwise."""
@@ -119,6 +125,11 @@ class _Begun(Generic[Point, Surrogate]):
     surrogate: Surrogate
     points: list[Point]  # its solution, until it goes on from there
     rank: tuple[float, float]
+
+
+def _turn(start: _Begun[Any, Any]) -> tuple[tuple[float, float], int]:
+    """Return what is less for a start that goes on earlier."""
+    return start.rank, start.number
 
 
 class _Race(Generic[Point, Surrogate]):
@@ -158,11 +169,15 @@ class _Race(Generic[Point, Surrogate]):
         report("start", number + 1, total=self.count)
         name = self.problem.name(surrogate)
         owner = self.met.get(name, self.first.setdefault(name, number))
+        near, is_last = self.near[:1], number + 1 == self.count
+        if is_last:
+            self.near = []
         if owner != number:
             self.joined[number] = owner
             return None
-        point = self.problem.begin(surrogate, self.near[0] if self.near else None)
-        self.near = [] if number + 1 == self.count else self.near or [point]
+        point = self.problem.begin(surrogate, near.pop() if near else None)
+        if not (self.near or is_last):
+            self.near = [point]
         return _Begun(number, surrogate, [point], self.rank(point, self.problem.value(point)))
 
     def run(self, start: _Begun[Point, Surrogate]) -> None:
@@ -173,6 +188,7 @@ class _Race(Generic[Point, Surrogate]):
         if not way.meets(start.surrogate):
             self.problem.turn()
             ended = self.go_on(way, start.points.pop())  # which may let the point go
+        start.points.clear()
         if way.joined is not None:
             self.joined[start.number] = way.joined
             return
@@ -245,9 +261,11 @@ def best_of_starts(
         )
     race = _Race(problem, count, max_iter=max_iter, tol=tol, looseness=looseness)
     begun = [race.begin(number, make()) for number, make in enumerate(fixed[:count])]
-    for start in sorted(filter(None, begun), key=lambda start: start.rank):
-        race.run(start)
-    for number in range(len(begun), count):
+    waiting = sorted(filter(None, begun), key=_turn, reverse=True)
+    begun.clear()  # points and problems may be large
+    while waiting:
+        race.run(waiting.pop())
+    for number in range(len(fixed), count):
         drawn = race.begin(number, problem.random_start(rng))
         if drawn is not None:
             race.run(drawn)
