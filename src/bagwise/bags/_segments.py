@@ -418,12 +418,12 @@ def _run(
     ``row_work`` is what a row costs, in values read; by default its number of columns.
     """
     starts, stops = bounds
-    work = np.cumsum(stops - starts) * max(1, row_work or outputs[0].shape[1])
-    if not len(work):
+    row_work = max(1, row_work or outputs[0].shape[1])
+    if row_work * int((stops - starts).sum()) < _SERIAL_VALUES:
+        kernel(*inputs, starts, stops, 0, len(starts), *outputs)
         return
+    work = row_work * np.cumsum(stops - starts)
     n_ranges = int(work[-1]) // _VALUES_PER_RANGE + 1
-    if int(work[-1]) < _SERIAL_VALUES:
-        n_threads = 1
     marks = work[-1] * np.arange(1, n_ranges) // n_ranges
     cuts = np.unique(np.concatenate([[0], np.searchsorted(work, marks) + 1, [len(work)]]))
     ranges = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)

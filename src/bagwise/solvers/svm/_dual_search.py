@@ -27,7 +27,7 @@ _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
 _LOSSES = 3  # times that rounding may stop the steps
 _NEARLY = 4.0  # times tol: violations up to this that rounding hides count as within it
-_RECORD_STEPS = 16  # steps before the first record; each later one waits twice as long
+_RECORD_STEPS = 32  # steps before the first record; each later one waits twice as long
 _RIDGES = (1e-11, 1e-9, 1e-7, 1e-5)  # relative to the kernel's diagonal
 
 

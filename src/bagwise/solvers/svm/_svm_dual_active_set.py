@@ -72,7 +72,7 @@ class ActiveSet:
             if len(rows):
                 self._join(rows)
                 left, before = left - len(rows), np.inf
-            elif spread == 0.0 or not spread <= 0.5 * before:  # what is left is rounding
+            elif spread <= self.work.rounding or not spread <= 0.5 * before:  # rounding is left
                 return True
             else:
                 before = spread

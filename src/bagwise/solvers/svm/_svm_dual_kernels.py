@@ -111,6 +111,45 @@ def pair_steps(
 
 
 @compiled
+def extremes(v: Floats, beta: Floats, lower: Floats, upper: Floats) -> tuple[float, float]:
+    """Return the largest ``v`` of a row that may grow, and the smallest of one that may shrink.
+
+    Both are NaN if one of these is NaN.
+    """
+    highest, lowest, total = -np.inf, np.inf, 0.0
+    for k in range(v.shape[0]):
+        value = v[k]
+        if beta[k] < upper[k]:
+            highest = max(highest, value)
+            total += 0.0 if value == value else value
+        if beta[k] > lower[k]:
+            lowest = min(lowest, value)
+            total += 0.0 if value == value else value
+    return highest + total, lowest + total
+
+
+@compiled(fastmath=REASSOCIATE)
+def primal_value(
+    v: Floats,
+    ridge: Floats,
+    beta: Floats,
+    goal: Floats,
+    sign: Floats,
+    cost: Floats,
+    intercept: float,
+    is_squared: bool,
+) -> float:
+    """Return the objective of the primal at a point and an intercept."""
+    norm, loss = 0.0, 0.0
+    for k in range(v.shape[0]):
+        ahead = v[k] + ridge[k] * beta[k]  # sign * target - gram @ beta
+        slack = max(sign[k] * (ahead - intercept), 0.0)
+        norm += beta[k] * (goal[k] - ahead)
+        loss += cost[k] * (slack * slack if is_squared else slack)
+    return 0.5 * norm + loss
+
+
+@compiled
 def _moved(
     i: int,
     j: int,

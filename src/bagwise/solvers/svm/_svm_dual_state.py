@@ -52,7 +52,7 @@ class State:
             raise ValueError(not_finite(NAME))
         self.n = n = len(kernel)
         self.sign, self.cost, targets = checked_terms(NAME, sign, cost, target, n)
-        if len(np.unique(self.sign)) < 2:
+        if self.sign.min() == self.sign.max():
             msg = f"{NAME}: sign must hold -1 and +1, both of them. Got {self.sign[0]:g} only."
             raise ValueError(msg)
         self.goal = self.sign * targets
@@ -252,12 +252,18 @@ class State:
 
         At the optimum the intercept lies between the two.
         """
-        grows, shrinks = self.moves()
-        highest = self.v[grows].max(initial=-np.inf)
-        lowest = self.v[shrinks].min(initial=np.inf)
-        if np.isnan(highest) or np.isnan(lowest):
+        from bagwise.solvers.svm._svm_dual_kernels import extremes
+
+        if self.awake is None:
+            highest, lowest = extremes(self.v, self.beta, self.lower, self.upper)
+        else:
+            awake = self.awake
+            highest, lowest = extremes(
+                self.v[awake], self.beta[awake], self.lower[awake], self.upper[awake]
+            )
+        if np.isnan(highest):
             raise ValueError(not_finite(NAME))
-        return float(highest), float(lowest)
+        return highest, lowest
 
     @property
     def violation(self) -> float:
@@ -301,11 +307,12 @@ class State:
         return intercept_between(self.v, self.free, self.interval())
 
     def primal(self, intercept: float) -> float:
-        ahead = self.v + self.ridge * self.beta  # sign * target - gram @ beta
-        slack = np.maximum(self.sign * (ahead - intercept), 0.0)
-        if self.is_squared:
-            slack *= slack
-        return 0.5 * float(self.beta @ (self.goal - ahead)) + float(self.cost @ slack)
+        from bagwise.solvers.svm._svm_dual_kernels import primal_value
+
+        return primal_value(
+            self.v, self.ridge, self.beta, self.goal, self.sign, self.cost, intercept,
+            self.is_squared,
+        )  # fmt: skip
 
     def decision(self, intercept: float) -> Floats:
         return self.goal - self.v - self.ridge * self.beta + intercept

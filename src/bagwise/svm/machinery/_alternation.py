@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class Alternation(ABC):
     def __init__(self, trainer: Trainer, sides: Sides, weight: Floats) -> None:
         self.trainer, self.sides, self.weight = trainer, sides, weight
         self._last: Solution | None = None  # that of the last round
+        #: The best scores of bags that were asked for last, and of which scores of instances.
+        self._scored: tuple[ref[Floats], Floats] | None = None
 
     @abstractmethod
     def loss(self, scores: Floats) -> float:
@@ -66,8 +69,10 @@ class Alternation(ABC):
 
     def bag_scores(self, scores: Floats) -> Floats:
         """Return how the method scores the training bags: as their best instances."""
-        offsets = self.sides.offsets
-        return segment_max(scores, offsets[:-1], offsets[1:])
+        if self._scored is None or self._scored[0]() is not scores:
+            offsets = self.sides.offsets
+            self._scored = ref(scores), segment_max(scores, offsets[:-1], offsets[1:])
+        return self._scored[1]
 
     def best_instances(self, scores: Floats) -> Integers:
         """Return the best instance of each positive bag.
@@ -76,7 +81,7 @@ class Alternation(ABC):
         weights, it is the one that lies furthest in the direction from the negative to the positive
         mean. Their order does not matter.
         """
-        sides, best = self.sides, segment_max(scores, self.sides.starts, self.sides.stops)
+        sides, best = self.sides, Alternation.bag_scores(self, scores)[self.sides.positive]
         sizes = sides.stops - sides.starts
         level = np.repeat(best - TIE * np.maximum(1.0, np.abs(best)), sizes)
         is_best = scores[sides.unlabelled] >= level

@@ -1,5 +1,6 @@
 """The two sides of a binary problem."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,6 +8,21 @@ import numpy as np
 
 from bagwise._arrays import Floats, Integers
 from bagwise.bags import segment_rows
+
+_FEW = 2**15  # instances of which lists are kept
+
+
+class _KeptIfFew:
+    """A property that is computed once where instances are few, else each time."""
+
+    def __init__(self, find: Callable[["Sides"], Integers]) -> None:
+        self.find, self.__doc__ = find, find.__doc__
+
+    def __get__(self, sides: "Sides", owner: type["Sides"]) -> Integers:
+        found = self.find(sides)
+        if sides.offsets[-1] <= _FEW:
+            sides.__dict__[self.find.__name__] = found  # which is found first from now on
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +38,8 @@ class Sides:
 
     Notes
     -----
-    Instances may be many: which they are is found out whenever it is asked for.
+    Where instances are many, which they are is found out whenever it is asked for. Lists of few are
+    kept, for they are asked for often; they are only read.
     """
 
     offsets: Integers
@@ -33,18 +50,18 @@ class Sides:
         """Split bags of these signs."""
         return cls(offsets=offsets, positive=np.flatnonzero(sign > 0))
 
-    @property
+    @_KeptIfFew
     def negatives(self) -> Integers:
         """Instances of negative bags."""
         negative = self.negative
         return segment_rows(self.offsets[:-1][negative], self.offsets[1:][negative])
 
-    @property
+    @_KeptIfFew
     def unlabelled(self) -> Integers:
         """Instances of positive bags."""
         return segment_rows(self.starts, self.stops)
 
-    @property
+    @cached_property
     def n_negatives(self) -> int:
         """Number of instances of negative bags."""
         return int(self.offsets[-1] - (self.stops - self.starts).sum())
@@ -79,28 +96,28 @@ class Sides:
         is_negative[self.positive] = False
         return np.flatnonzero(is_negative)
 
-    @property
+    @_KeptIfFew
     def negative_bags(self) -> Integers:
-        """The bag of each instance of a negative bag."""
+        """Return the bag of each instance of a negative bag."""
         negative = self.negative
         return np.repeat(negative, np.diff(self.offsets)[negative])
 
-    @property
+    @_KeptIfFew
     def unlabelled_bags(self) -> Integers:
-        """The bag of each instance of a positive bag."""
+        """Return the bag of each instance of a positive bag."""
         return np.repeat(self.positive, self.stops - self.starts)
 
-    @property
+    @cached_property
     def starts(self) -> Integers:
         """Where the positive bags begin."""
         return self.offsets[:-1][self.positive]
 
-    @property
+    @cached_property
     def stops(self) -> Integers:
         """Where they end."""
         return self.offsets[1:][self.positive]
 
-    @property
+    @cached_property
     def means(self) -> Integers:
         """The points that are means of positive bags."""
         return self.offsets[-1] + self.positive
