@@ -5,6 +5,7 @@ may be in the last bag of a file that something else wrote to.
 """
 
 import os
+import re
 import shutil
 from contextlib import suppress
 
@@ -30,6 +31,14 @@ LINEAR = [
     if model.get_params().get("kernel", "linear") != "linear"
 ]
 IN_CHUNKS = InstanceTransformer(StandardScaler(), max_memory=2000)
+PREDICTIONS = (
+    "predict",
+    "decision_function",
+    "instance_decision_function",
+    "instance_predict",
+    "key_instances",
+    "transform",
+)
 CHANGED = "instances.npy, which has changed since. Open it anew."
 
 
@@ -255,9 +264,14 @@ def test_nan_in_a_late_chunk_is_named(model, layout, copied):
         model = clone(model).set_params(transformer__with_mean=False)
     (bags, y), folder = make_bags(layout), copied(layout)
     write_value(folder / VALUES[layout], np.nan, row=N_BAGS * SIZE - 2)
-    place = f"bag {N_BAGS - 1} ('b{N_BAGS - 1}') holds NaN at instance 1, feature 1"
+    where = f"bag {N_BAGS - 1} ('b{N_BAGS - 1}') holds NaN at instance 1, feature "
+    spoiled = Bags.open(folder)
     for known in (clone(model), clone(model).fit(bags, y)):
-        assert_refused(known, Bags.open(folder), y, InvalidBagsError, place)
+        assert_refused(known, spoiled, y, InvalidBagsError, f"{where}1")
+    for method in PREDICTIONS:  # of the model that is fitted; a map of instances has its features
+        if isinstance(known, BagEstimator) and hasattr(known, method):
+            with pytest.raises(InvalidBagsError, match=re.escape(where)):
+                getattr(known, method)(spoiled)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -1,6 +1,7 @@
 """Which class is positive, and what follows from it."""
 
 import warnings
+from datetime import date
 
 import numpy as np
 import pytest
@@ -58,6 +59,15 @@ def test_pos_label_of_any_type(data, labels, pos_label):
     assert model.classes_.tolist() == sorted(labels.tolist())
     np.testing.assert_array_equal(model.predict(bags), labels[plain.predict(bags)])
     np.testing.assert_array_equal(model.decision_function(bags), -plain.decision_function(bags))
+
+
+@pytest.mark.parametrize("kind", [np.datetime64, date.fromisoformat])
+def test_pos_label_may_be_a_day(data, kind):
+    bags, y = data
+    days = np.array(["2021-01-01", "2020-01-01"], "datetime64[D]")
+    model = SIL(pos_label=kind("2020-01-01")).fit(bags, days[y])
+    assert model.pos_label_ == date(2020, 1, 1)
+    np.testing.assert_array_equal(model.predict(bags), days[SIL().fit(bags, y).predict(bags)])
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,19 @@ def test_methods_that_count_mistakes_of_instances_do_not_call_most_bags_positive
     assert clone(model).fit(rows, of_rows).intercept_shift_[0] == 0  # these are bags themselves
 
 
+@pytest.mark.parametrize("solver", ["best", "local"])
+@pytest.mark.parametrize("C", [1e-4, 1e-3])
+def test_soft_margin_distributions_do_not_call_most_bags_positive(solver, C):
+    rng = np.random.default_rng(0)
+    bags, y = rng.normal(size=(100, 10, 30)), (np.arange(100) < 20).astype(int)
+    bags[np.flatnonzero(y), rng.integers(10, size=20), :4] += 2.0
+    with pytest.warns(MovedThresholdWarning, match="and 0 is for 80%"):
+        model = MIODM(C=C, kernel="linear", solver=solver).fit(bags, y)
+    optimum = model.decision_function(bags) - model.intercept_shift_[0]
+    assert ((optimum > 0) == y).mean() < 0.6
+    assert model.score(bags, y) > 0.8
+
+
 def test_who_knows_training_bags_by_heart_is_judged_by_others():
     bags, y = large_bags(60, seed=0)
     few, new = bags[:, 15:25], large_bags(200, seed=1)

@@ -255,6 +255,16 @@ def test_label_lists(data):
     assert scores.others == ()
 
 
+@pytest.mark.parametrize("scoring", ["f1", "jaccard", "precision", "recall"])
+def test_scores_of_one_of_two_labels_name_those_of_more(data, scoring):
+    bags, y = data
+    three, lists = np.arange(len(y)) % 3, np.stack([y, 1 - y, y], axis=1)
+    for labels, there in ((three, "3 labels"), (lists, "lists of labels")):
+        with pytest.raises(CommandError, match=f"there are {there}: choose {scoring}_macro or"):
+            Evaluation(QUIET, bags, labels, 0, scoring).validate(SIL(), {}, 3)
+        Evaluation(QUIET, bags, labels, 0, f"{scoring}_macro").validate(SIL(), {}, 3)
+
+
 def test_standard_error():
     scores = Scores("accuracy", (0.5, 0.7, 0.9), "")
     assert scores.mean == pytest.approx(0.7)

@@ -231,6 +231,9 @@ def test_a_large_matrix_is_refused_unless_it_is_not_needed():
     with pytest.raises(MemoryLimitError, match=r"MIODM needs the kernel .* solver='local'"):
         MIODM(cache_size=0.02).fit(bags, y)
     MIODM(cache_size=0.02, solver="local", approx="cholesky", rank=20).fit(bags, y)
+    with pytest.raises(MemoryLimitError, match=r"choose solver='local'\."):
+        MIODM(cache_size=0.02, kernel="linear").fit(bags, y)
+    MIODM(cache_size=0.02, kernel="linear", solver="local").fit(bags, y)
 
 
 def test_default_parameters_work_on_musk1_between_0_and_1(load_set):

@@ -1,8 +1,10 @@
 """Which of two classes is the positive one, where a method does not treat both alike."""
 
+from datetime import date
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._warnings import warn
@@ -26,7 +28,7 @@ class AsymmetricClassifier(BagClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "pos_label": [Real, str, "boolean", None]
+        "pos_label": [Real, str, "boolean", date, np.datetime64, None]
     }
 
     def _encode(

@@ -1,6 +1,7 @@
 """The contract that every estimator on bags keeps, whatever it learns, written once."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Self
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise._arrays import Floats, Integers
 from bagwise._progress import shown
-from bagwise.bags import Bags, in_parts, segment_argmax, unchanged_files
+from bagwise.bags import Bags, BagSource, in_parts, segment_argmax, unchanged_files
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._fitting import all_or_nothing, forget_fit, remember_bags
 from bagwise.base._tags import BagTags
@@ -43,6 +44,9 @@ class BagEstimator(BaseEstimator):
 
     #: End of the sentence "To converge, ..." in a `ConvergenceWarning`.
     _convergence_advice = "raise max_iter or tol"
+
+    #: Whether scores may be finite though a value is NaN.
+    _hides_nan = False
 
     def _fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         started = perf_counter()
@@ -88,14 +92,29 @@ class BagEstimator(BaseEstimator):
 
     def _bag_scores(self, bags: Bags) -> Floats:
         """Return `_bag_outputs`; lazy bags are read in chunks."""
-        with unchanged_files(bags):
-            scores: Floats = in_parts(bags, self._bag_outputs)
-        return scores
+        return self._finite_outputs(bags, self._bag_outputs)
 
     def _instance_scores(self, bags: Bags) -> Floats:
         """Return `_instance_outputs`; lazy bags are read in chunks."""
+        return self._finite_outputs(bags, self._instance_outputs)
+
+    def _finite_outputs(self, bags: Bags, outputs: Callable[[Bags], Floats]) -> Floats:
         with unchanged_files(bags):
-            scores: Floats = in_parts(bags, self._instance_outputs)
+            if self._hides_nan and bags.is_memory_mapped:
+                BagSource(bags).refuse_nonfinite()
+            try:
+                return self._finite(bags, in_parts(bags, outputs))
+            except ValueError:  # it may be that something is not finite: then its place is better
+                BagSource(bags).refuse_nonfinite()
+                raise
+
+    def _finite(self, bags: Bags, scores: Floats) -> Floats:
+        """Return scores of bags; if they are not finite, refuse what is not in the bags, by place.
+
+        Before a fit all bags are read for that. Files that scores are made of may hold NaN, too.
+        """
+        if not np.isfinite(scores).all():
+            BagSource(bags).refuse_nonfinite()
         return scores
 
     @abstractmethod

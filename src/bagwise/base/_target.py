@@ -14,7 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import check_target
 from bagwise.bags import Bags, is_missing
-from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of, listed_labels
+from bagwise.base._label_lists import (
+    checked_lists,
+    holds_lists,
+    indicator_of,
+    listed_labels,
+    plain_label,
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,7 @@ def encode_target(
     if holds_lists(y):
         return _encode_lists(checked_lists(y, name), sample_weight, name)
     _refuse_missing(name, y, bags)
+    _refuse_objects(name, y)
     kind = _kind(y)
     is_multilabel = kind == "multilabel-indicator"
     y = check_target(y, estimator, multi_output=is_multilabel)
@@ -158,6 +165,20 @@ def _refuse_missing(name: str, y: Any, bags: Bags | None) -> None:
         which = bags.describe(bag) if bags is not None and known else f"bag {bag}"
         shown = "NaN" if isinstance(got, float | np.floating) else str(got)
         msg = f"{name} needs a label for each bag. In y that of {which} is missing: {shown}."
+        raise ValueError(msg)
+
+
+def _refuse_objects(name: str, y: Any) -> None:
+    """Refuse labels in an array of objects that are not all text, and say what they are."""
+    if getattr(getattr(y, "dtype", None), "kind", None) != "O" or np.ndim(y) != 1:
+        return
+    kinds = sorted({type(plain_label(label)).__name__ for label in y})
+    if any(kind != "str" for kind in kinds):
+        way_out = f"y.astype({kinds[0]})" if kinds in (["bool"], ["int"]) else "y.astype(str)"
+        msg = (
+            f"Unknown label type: {name} needs text, or numbers in an array of numbers. y is an "
+            f"array of objects, of type {' and '.join(kinds)}: pass {way_out}."
+        )
         raise ValueError(msg)
 
 

@@ -27,6 +27,7 @@ _USUAL = {"accuracy": "accuracy", "balanced accuracy": "balanced_accuracy", "AUC
 _OF_ALL_CLASSES = ("balanced accuracy", "AUC")
 #: For label lists.
 _RANKING = "average precision"
+_OF_ONE_LABEL = ("f1", "jaccard", "precision", "recall")  # scores with averages over all labels
 
 
 @dataclass(frozen=True)
@@ -239,6 +240,13 @@ class Evaluation:
 
         if scoring in OF_POSITIVE_CLASS and not self._is_multilabel and self._n_labels == 2:
             return make_positive_scorer(scoring, pos_label=self.positive)
+        if scoring in _OF_ONE_LABEL:
+            there = "lists of labels" if self._is_multilabel else f"{self._n_labels} labels"
+            msg = (
+                f"{scoring} is about one of two labels, and there are {there}: choose "
+                f"{scoring}_macro or {scoring}_weighted."
+            )
+            raise CommandError(msg, code="usage", where="--scoring")
         scorer: Callable[..., float] = get_scorer(scoring)
         return scorer
 

@@ -168,7 +168,7 @@ class BAMIC(DistanceParameters, BagClusterer):
         distance : ndarray of shape (n_bags, n_clusters)
             Distances, smallest for the cluster of the bag.
         """
-        return self._distance_to_medoids(self._validated(X))
+        return self._finite_outputs(self._validated(X), self._distance_to_medoids)
 
     def _learn(self, bags: Bags) -> dict[str, Any]:
         given = self._distance_is_given

@@ -115,6 +115,8 @@ class CPM3C(BagClusterer):
     array([1, 0, 1, 0])
     """
 
+    _hides_nan = True  # in shares of instances
+
     _summary: ClassVar[Summary] = Summary(
         assumption="a wide margin separates the clusters of instances, and bags follow them",
         objective="hinge loss of the margins of instances between clusters, over the clusters too",

@@ -380,6 +380,7 @@ class M3IC(KernelParameters, BagClusterer):
 
     def _key_places(self, bags: Bags) -> Integers:
         best, places = self._best(bags)
+        best = self._finite(bags, best)
         return places[np.arange(len(bags)), best.argmax(axis=1)]
 
     def _best(self, bags: Bags, fitted: Mapping[str, Any] | None = None) -> tuple[Floats, Integers]:

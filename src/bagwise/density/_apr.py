@@ -143,6 +143,8 @@ class APR(FrequencyThreshold, AsymmetricClassifier):
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
 
+    _hides_nan = True  # in features that are not used
+
     _summary: ClassVar[Summary] = Summary(
         assumption="an instance inside a rectangle makes a bag positive",
         objective="sum of the widths of a rectangle around an instance of each positive bag, or of "

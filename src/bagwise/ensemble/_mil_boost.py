@@ -108,6 +108,8 @@ class MILBoost(AsymmetricClassifier):
     array([2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
 
+    _hides_nan = True  # in features that are not used
+
     _summary: ClassVar[Summary] = Summary(
         assumption="one instance makes a bag positive, by a noisy or; or all have a say",
         objective=(

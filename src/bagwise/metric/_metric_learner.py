@@ -184,7 +184,7 @@ class MetricLearner(
         """Return the column of the best label of each instance, -1 if it is none of these."""
 
         def best(chunk: Any) -> NDArray[np.intp]:
-            scores = self._scores(chunk.instances)
+            scores = self._finite(bags, self._scores(chunk.instances))
             places = scores.argmax(axis=1)
             columns = self.used_[places]
             if self.reject is not None:

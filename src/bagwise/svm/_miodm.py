@@ -286,7 +286,9 @@ class MIODM(ODMMachine):
     def _refuse_unfit(self, bags: Bags) -> None:
         if self.solver == "local" and self._is_linear():
             return
-        advice = "approx" if self.solver == "local" else "solver='local' with approx"
+        advice = "approx"
+        if self.solver != "local":
+            advice = "solver='local'" if self._is_linear() else "solver='local' with approx"
         self._refuse_large(bags.n_instances, "all instances", advice)
 
     def _row_costs(self, bags: Bags, sign: Floats, cost_weight: Floats) -> Floats:

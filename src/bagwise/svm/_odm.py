@@ -165,9 +165,6 @@ class ODM(ODMMachine):
         self.pos_label = pos_label
         self.max_memory = max_memory
 
-    def _counts_mistakes(self, bags: Bags) -> bool:
-        return bool((bags.sizes == 1).all())  # else those of instances
-
     @property
     def _knows_by_heart(self) -> bool:
         # No bound on coefficients: each instance pulls its own score to its label, if that is free.

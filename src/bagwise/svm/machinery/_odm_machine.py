@@ -4,6 +4,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from bagwise._compat import Interval
+from bagwise.bags import Bags
 from bagwise.base import BagTags
 from bagwise.exceptions import MemoryLimitError
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
@@ -30,6 +31,10 @@ class ODMMachine(MaxRuleMachine):
 
     def _settings(self, **solver: Any) -> BandSettings:
         return BandSettings(self.theta, self.nu, float(self.bias), **solver)
+
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        # Margins cost something on either side of the band, and of instances.
+        return bool((bags.sizes == 1).all())
 
     def _unit_cost(self) -> float:
         """Return what a margin of 0 costs: 1 is C."""
