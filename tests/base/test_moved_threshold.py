@@ -15,7 +15,7 @@ from bagwise.base import BagClassifier, Target, _moved_threshold
 from bagwise.base._moved_threshold import Task, _between, folds, move_if_constant, move_if_mistaken
 from bagwise.base._target import encode_target
 from bagwise.density import APR
-from bagwise.embedding import DDSVM, PPMMSVM, MInD
+from bagwise.embedding import DDSVM, MILES, PPMMSVM, MInD
 from bagwise.exceptions import ConstantModelWarning, MovedThresholdWarning
 from bagwise.metric import MIML, MIMLCA, MLCA, MildML
 from bagwise.neighbors import CitationKNN
@@ -280,6 +280,40 @@ def test_a_metric_that_chooses_key_instances_is_judged_on_bags_that_are_left_out
     assert ((scores > 0) == y).mean() < 0.95
     shifts = shifts_nearest_to_all(scores, y)
     assert any(model.intercept_shift_[0] == pytest.approx(shift, abs=1e-5) for shift in shifts)
+
+
+@pytest.mark.parametrize("model", [MILES()], ids=["MILES"])
+def test_machines_on_their_own_instances_are_judged_on_bags_that_are_left_out(model):
+    """All training bags are right, and of others fewer than by one label for all."""
+    bags, y = rare_bags(100, 25, shift=0.5)
+    with pytest.warns(MovedThresholdWarning, match="left out of the fit, and 0 is for 75%"):
+        model = clone(model).fit(bags, y)
+    optimum = model.decision_function(bags) - model.intercept_shift_[0]
+    assert ((optimum > 0) == y).all()
+    scores = unseen_scores(clone(model).set_params(gamma=model.gamma_), bags, y)
+    assert ((scores > 0) == y).mean() < 0.75
+    shifts = shifts_nearest_to_all(scores, y)
+    assert any(model.intercept_shift_[0] == pytest.approx(shift, abs=1e-5) for shift in shifts)
+    assert ((scores + model.intercept_shift_[0] > 0) == y).mean() >= 0.75
+
+
+@pytest.mark.parametrize(("shift", "expected"), [(0.8, 3), (2.5, 2)])
+def test_no_more_bags_are_left_out_than_are_asked_for(shift, expected, monkeypatch):
+    """Two folds are enough where so many of their bags are right that the third cannot matter."""
+    bags, y = rare_bags(60, 30, shift=shift, seed=2)
+    scores = unseen_scores(MILES(gamma=0.3), bags, y)
+    fold, is_right = folds(task_of(bags, y)), (scores > 0) == y
+    needed = next((k for k in range(3) if is_right[fold <= k].sum() >= 30), 2) + 1
+    left_out, real = [], MILES._scores_by_others
+
+    def counted(model, task, bags):
+        left_out.append(bags.sum())
+        return real(model, task, bags)
+
+    monkeypatch.setattr(MILES, "_scores_by_others", counted)
+    model = MILES(gamma=0.3).fit(bags, y)
+    assert len(left_out) == needed == expected
+    assert model.intercept_shift_[0] == 0
 
 
 def test_learners_from_instances_are_judged_by_what_they_say_of_bags():

@@ -190,3 +190,56 @@ def test_gamma_too_large_for_the_numbers(dtype):
     bags, y = make_toy_bags()
     model = MILES(gamma=1e300).fit([bag.astype(dtype) for bag in bags], y)
     assert np.isfinite(model.decision_function(bags)).all()
+
+
+def scores_by_others(monkeypatch, bags, y, weight=None, **parameters):
+    """Return the bags that a fit leaves out, fold after fold, with what it says of them."""
+    said, real = [], MILES._scores_by_others
+
+    def kept(model, task, left_out):
+        said.append((left_out, real(model, task, left_out)))
+        return said[-1][1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MILES, "_scores_by_others", kept)
+        return MILES(**parameters).fit(bags, y, weight), said
+
+
+@pytest.mark.parametrize("C", [2.0, 10.0, 1e6])
+@pytest.mark.parametrize("form", ["dense", "float32", "csr"])
+def test_folds_are_parts_of_one_matrix(C, form, monkeypatch):
+    """They score what is left out as fits to the others do, without a distance more."""
+    rng = np.random.default_rng(1)
+    bags = Bags.from_list([rng.normal(size=(rng.integers(1, 6), 4)) for _ in range(45)])
+    y, weight = np.arange(45) % 3 == 0, rng.uniform(0.5, 2.0, 45)
+    if form == "float32":
+        bags = Bags(bags.instances.astype(np.float32), bags.offsets)
+    elif form == "csr":
+        bags = Bags(sparse.csr_array(bags.instances), bags.offsets)
+    made = []
+    monkeypatch.setattr(
+        "bagwise.embedding._miles.nearest_among", lambda *a: made.append(1) or nearest_among(*a)
+    )
+    model, said = scores_by_others(monkeypatch, bags, y, weight, C=C, gamma=0.2)
+    assert (len(made), len(said)) == (1, 3)
+    assert np.sum([left_out for left_out, _ in said], axis=0).tolist() == [1] * 45
+    for left_out, scores in said:
+        part = MILES(C=C, gamma=0.2).fit(bags[~left_out], y[~left_out], weight[~left_out])
+        optimum = part.decision_function(bags[left_out]) - part.intercept_shift_
+        np.testing.assert_allclose(scores, optimum, atol=2e-3 if form == "float32" else 1e-5)
+    assert [name for name in vars(model) if name.startswith("_")] == ["_bag_digests"]
+
+
+def test_folds_without_weights_have_the_most_frequent_label_or_none(monkeypatch):
+    """One instance is worth its penalty, and only together with a bag that is like it."""
+    rng = np.random.default_rng(0)
+    bags = [rng.uniform(-100.0, 100.0, (1, 3)) for _ in range(12)]
+    bags[1] = bags[0] + 0.01
+    y = np.arange(12) % 2 == 0
+    y[1], y[2] = True, False
+    said = scores_by_others(monkeypatch, bags, y, C=0.6, gamma=1.0)[1]
+    assert len(said) == 3
+    for left_out, scores in said:
+        if left_out[0] or left_out[1]:
+            expected = np.sign(np.where(y, 1, -1)[~left_out].sum())
+            np.testing.assert_array_equal(scores, np.full(left_out.sum(), expected))

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import check_sample_weight
 from bagwise._threads import ordered_map
 from bagwise.bags import Bags, segment_argmax
 from bagwise.base._estimator import BagEstimator
 from bagwise.base._label_lists import checked_lists, holds_lists, indicator_of
-from bagwise.base._moved_threshold import Task
+from bagwise.base._moved_threshold import Task, scores_by_others
 from bagwise.base._review import review
 from bagwise.base._target import Target, class_weighted, encode_target
 
@@ -66,10 +66,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         return False
 
     def _counts_mistakes(self, bags: Bags) -> bool:
-        """Whether the objective is about how many of these bags get their label.
+        """Whether the objective is about how many of these bags, or of others, get their label.
 
         If not, the threshold also moves where training bags get it less often than by the most
-        frequent label, by weight.
+        frequent label, by weight; see also `_knows_by_heart`.
         """
         return True
 
@@ -85,6 +85,14 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         Then mistakes are counted there, where the objective does not count them.
         """
         return False
+
+    def _scores_by_others(self, task: Task, left_out: Booleans) -> Floats:
+        """Return the scores of bags by a machine that learned from the others, at its optimum.
+
+        Called of a fitted classifier, with what it was fitted to. A method may know more of this
+        task than `_learn` knows of a part of it.
+        """
+        return scores_by_others(self, task, left_out)
 
     def _settle(self) -> None:
         """Set parameters to what the fit made of them, so that parts of the bags get the same."""

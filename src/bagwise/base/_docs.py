@@ -332,6 +332,15 @@ _ATTRIBUTES = {
         kernel and ``approx``, training bags tell whether it moves. ``result_`` is about the
         optimum, whose constant is ``intercept_ - intercept_shift_``.""",
     ),
+    "intercept_shift_: others": (
+        "ndarray of shape (n_outputs,)",
+        """What ``intercept_`` was moved by, if there are two labels. Three folds of bags are left
+        out of a fit in turn: if fewer of these bags get their label than by the most frequent one
+        (by weight), or all training bags get the same, the positive label is predicted for as much
+        weight of bags as has it, or nearly so if more would be wrong than by the most frequent one,
+        among those that were left out. Else 0. ``result_`` is about the optimum, whose constant is
+        ``intercept_ - intercept_shift_``.""",
+    ),
     "intercept_shift_: frequency": (
         "ndarray of shape (n_outputs,)",
         """What is added to the scores of bags. With two classes, where all training bags get the

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._warnings import quiet, warn
 from bagwise.bags import Bags, bag_digests
 from bagwise.base._label_lists import plain_label
@@ -103,7 +103,8 @@ def move_if_mistaken(classifier: "BagClassifier", task: Task) -> None:
     def seen() -> Floats:
         return np.asarray(side * classifier._bag_scores(task.bags)[:, 0])
 
-    unseen = unseen_scores(classifier, task) if classifier._knows_by_heart else None
+    by_heart = classifier._knows_by_heart
+    unseen = unseen_scores(classifier, task, unless_right=True) if by_heart else None
     asked = seen() if unseen is None else unseen
     if not _is_mistaken(asked, sign, weight):
         return
@@ -205,22 +206,32 @@ def folds(task: Task) -> Integers | None:
     return fold
 
 
-def unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
+def unseen_scores(classifier: "BagClassifier", task: Task, *, unless_right: bool = False) -> Floats:
     """Return the score of each bag by a machine that learned from the other folds, or 0.
 
-    They are scores for the positive class, at the optimum: a fold has no threshold of its own.
+    They are scores for the positive class, at the optimum: a fold has no threshold of its own. If
+    only mistakes are asked for, it ends as soon as the most frequent label is not right more often,
+    even if all bags of the folds that are left were wrong, as they are in what is returned then.
     """
-    fold = folds(task)
-    scores = np.zeros(len(task.bags))
+    fold, sign, side = folds(task), task.target.signs[:, 0], task.target.side
     if fold is None:
-        return scores
+        return np.zeros(len(task.bags))
+    scores = -sign
     for k in np.unique(fold):
-        machine, left_out = copy(classifier), np.flatnonzero(fold == k)
-        machine._settle()
-        with quiet():
-            learned = machine._learn(*task.take(np.flatnonzero(fold != k)))
-        for name, value in learned.items():
-            setattr(machine, name, value)
-        shift = learned.get("intercept_shift_", 0.0)
-        scores[left_out] = (machine._bag_scores(task.bags[left_out]) - shift)[:, 0]
-    return task.target.side * scores
+        scores[fold == k] = side * classifier._scores_by_others(task, fold == k)
+        if unless_right and not _is_mistaken(scores, sign, task.cost_weight[:, 0]):
+            break
+    return scores
+
+
+def scores_by_others(classifier: "BagClassifier", task: Task, left_out: Booleans) -> Floats:
+    """Return the scores of bags, as they are, by a machine that learned from the others."""
+    machine = copy(classifier)
+    machine._settle()
+    with quiet():
+        learned = machine._learn(*task.take(np.flatnonzero(~left_out)))
+    for name, value in learned.items():
+        setattr(machine, name, value)
+    shift = learned.get("intercept_shift_", 0.0)
+    scores: Floats = machine._bag_scores(task.bags[np.flatnonzero(left_out)]) - shift
+    return scores[:, 0]

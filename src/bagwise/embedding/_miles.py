@@ -1,13 +1,13 @@
 """MILES: bags as points in a space of instances, and a sparse linear classifier there."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Booleans, Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import (
@@ -16,6 +16,7 @@ from bagwise.base import (
     KernelParameters,
     Summary,
     Target,
+    Task,
     documented,
     one_vs_rest,
     problem_key,
@@ -91,7 +92,7 @@ class MILES(BagClassifier):
         Which training instances they are; those in bags of weight 0 are not counted.
     coef_ : ndarray of shape (n_outputs, n_prototypes)
         Their weights.
-    |intercept_, intercept_shift_|
+    |intercept_, intercept_shift_: others|
     gamma_ : float
         The value of ``gamma`` in use.
     |n_features_in_, feature_names_in_, result_|
@@ -112,7 +113,11 @@ class MILES(BagClassifier):
     1 gives 0.84.
 
     An instance is most similar to itself, so a bag has similarity 1 to each of its own instances.
-    That is part of the method, although no new bag can have it.
+    That is part of the method, although no new bag can have it. So training bags do not tell where
+    the threshold ought to be. With two labels, folds of bags are left out of three more programmes,
+    with their instances, and the threshold moves if one label for all would be right for more of
+    them. The similarities are those of the whole, which are not computed or copied again, and the
+    third programme is not solved where two are enough to see that the threshold stays.
 
     Where the linear programme has several solutions, the values of the instances decide which one
     is taken, not their order. Equal instances have equal similarities, and only the sum of their
@@ -144,7 +149,7 @@ class MILES(BagClassifier):
     _summary: ClassVar[Summary] = Summary(
         assumption="bags come near to some typical instances, or do not",
         objective="1-norm of the weights, and hinge loss of similarities to all training instances",
-        cost="$N^2$ kernel values, one linear programme of $m$ rows",
+        cost="$N^2$ kernel values, one linear programme of $m$ rows, and up to three of two thirds",
     )
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"
@@ -190,22 +195,11 @@ class MILES(BagClassifier):
             distance = whole[np.ix_(share.index, share.rows)]
         starts = None if share is None else share.starts(problem_key(self))
         similarity = _similarity(distance, gamma)
-        instances = bags.instances
-        keys = instance_keys(instances)
-        bag_keys = np.add.reduceat(keys, bags.offsets[:-1]) / bags.sizes
-        penalty = perturbed(np.ones(len(keys)), keys)
+        programme = _Programme.of(similarity, bags, tol=self.tol, max_iter=self.max_iter)
 
-        def solve(output: int) -> OneNormSVMResult:
+        def solve(output: int) -> tuple[OneNormSVMResult, OneNormSVMResult]:
             sign, cost = target.signs[:, output], self.C * cost_weight[:, output]
-            first = solve_one_norm_svm(
-                similarity,
-                sign,
-                perturbed(cost, bag_keys),
-                penalty=penalty,
-                start=None if starts is None else starts.find(sign),
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
+            first = programme.vertex(sign, cost, None if starts is None else starts.find(sign))
             if starts is not None:
                 starts.keep(first, sign)
             # Where several solutions are optimal, the one just found is: no step is taken.
@@ -213,26 +207,36 @@ class MILES(BagClassifier):
             result = solve_one_norm_svm(
                 similarity, sign, cost, start=first, tol=self.tol, max_iter=left
             )
-            return replace(
+            return first, replace(
                 result,
                 n_iter=first.n_iter + result.n_iter,
                 solve_time=first.solve_time + result.solve_time,
             )
 
-        results = one_vs_rest(solve, target.n_outputs, self.n_jobs)
+        vertices, results = zip(*one_vs_rest(solve, target.n_outputs, self.n_jobs), strict=True)
         weights = np.array([result.x for result in results])
         support = np.flatnonzero(weights.any(axis=0))
         coef = np.ascontiguousarray(weights[:, support])
         if share is not None:
             share.remember(coef, whole, share.rows[support], coef, of_bags=True)
         return {
-            "prototypes_": instances[support],
+            "prototypes_": bags.take_instances(support),
             "support_": support,
             "coef_": coef,
             "intercept_": np.array([result.intercept for result in results]),
             "gamma_": gamma,
             "result_": Certificate.total([result.certificate for result in results]),
+            "_solved": (programme, vertices[0]),  # until the threshold is where it stays
         }
+
+    def _review(self, *task: Any) -> None:
+        super()._review(*task)
+        del self._solved
+
+    def _scores_by_others(self, task: Task, left_out: Booleans) -> Floats:
+        sign, cost = task.target.signs[:, 0], self.C * task.cost_weight[:, 0]
+        programme, vertex = self._solved
+        return programme.scores_by_others(sign, cost, left_out, vertex)
 
     def _shared_bytes(self, bags: Bags) -> int:
         """See `SharingEstimator`: the distances of bags to instances."""
@@ -240,6 +244,13 @@ class MILES(BagClassifier):
 
     @property
     def _threshold_moves(self) -> bool:
+        return True
+
+    def _counts_mistakes(self, bags: Bags) -> bool:
+        return False  # of training bags alone, which are at no distance from their own instances
+
+    @property
+    def _knows_by_heart(self) -> bool:
         return True
 
     def _bag_outputs(self, bags: Bags) -> Floats:
@@ -272,6 +283,78 @@ class MILES(BagClassifier):
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(scale_powers=scale_powers("rbf", self.gamma), shift_invariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Programme:
+    """The linear programme on the similarities of bags to their instances, for any signs.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (n_bags, n_instances)
+        The rows.
+    sizes : ndarray of int of shape (n_bags,)
+        How many columns are the instances of each bag.
+    penalty : ndarray of shape (n_instances,)
+        Penalties of the weights, perturbed.
+    keys : ndarray of shape (n_bags,)
+        What the costs are perturbed by.
+    tol, max_iter : float, int
+        When to stop.
+    """
+
+    similarity: NDArray[Any]
+    sizes: Integers
+    penalty: Floats
+    keys: Floats
+    tol: float
+    max_iter: int
+
+    @classmethod
+    def of(cls, similarity: NDArray[Any], bags: Bags, *, tol: float, max_iter: int) -> "_Programme":
+        """Return the programme of these bags, perturbed by the values of their instances."""
+        keys = instance_keys(bags.instances)
+        bag_keys = np.add.reduceat(keys, bags.offsets[:-1]) / bags.sizes
+        penalty = perturbed(np.ones(len(keys)), keys)
+        return cls(similarity, bags.sizes, penalty, bag_keys, tol, max_iter)
+
+    def vertex(
+        self, sign: Floats, cost: Floats, start: OneNormSVMResult | None = None
+    ) -> OneNormSVMResult:
+        """Return the one solution that is optimal for perturbed costs and penalties."""
+        return self._solve(sign, cost, self.penalty, start)
+
+    def scores_by_others(
+        self, sign: Floats, cost: Floats, left_out: Booleans, vertex: OneNormSVMResult
+    ) -> Floats:
+        """Return the scores of bags by the machine that all others, with their instances, make.
+
+        It is found among all rows and columns, which need not be copied. These bags cost nothing,
+        and their instances more than a weight can gain: similarities are at most 1, so no price
+        exceeds the sum of the costs. The search starts at the vertex of all bags, without what is
+        left out.
+        """
+        is_out = np.repeat(left_out, self.sizes)
+        cost = np.where(left_out, 0.0, cost)
+        penalty = np.where(is_out, 2.0 * cost.sum(), self.penalty)
+        start = replace(vertex, columns=vertex.columns[~is_out[vertex.columns]])
+        found = self._solve(sign, cost, penalty, start)
+        if not found.x.any():  # no perturbation decides between two labels that cost the same
+            return np.full(left_out.sum(), np.sign(sign @ cost))
+        return found.decision[left_out]
+
+    def _solve(
+        self, sign: Floats, cost: Floats, penalty: Floats, start: OneNormSVMResult | None = None
+    ) -> OneNormSVMResult:
+        return solve_one_norm_svm(
+            self.similarity,
+            sign,
+            perturbed(cost, self.keys),
+            penalty=penalty,
+            start=start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
 
 
 def _distances(bags: Bags) -> NDArray[Any]:
