@@ -1,10 +1,15 @@
 """Diverse density and EM-DD as classifiers."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
+import bagwise
 from bagwise.datasets import make_key_instance_bags
 from bagwise.density import EMDD, DiverseDensity
+from bagwise.density._concept_machine import _chance_error
 from bagwise.embedding import DDSVM
 from bagwise.testing import make_toy_bags
 
@@ -65,3 +70,54 @@ def test_a_class_without_weight_is_none(cls, label):
     bags, y = make_toy_bags(12, kind="close")
     model = cls(class_weight={label: 1.0, 1 - label: 0.0}).fit(bags, y)
     np.testing.assert_array_equal(model.predict(bags), label)
+
+
+def make_texts(n_bags, seed):
+    """Return bags of posts of few words each: one post of positive bags has a word of a topic."""
+    rng = np.random.default_rng(seed)
+    y, posts = np.arange(n_bags) % 2, np.zeros((n_bags, 20, 100))
+    for bag in range(n_bags):
+        for post in posts[bag]:
+            post[rng.integers(15, 100, 3)] = rng.exponential(1.0, 3)
+        if y[bag]:
+            posts[bag, 4, rng.integers(0, 15, 3)] = 3.0
+    return list(posts), y
+
+
+@pytest.mark.parametrize("cls", [DiverseDensity, EMDD])
+def test_a_far_concept_ranks_texts_that_no_point_is_near_to(cls, tmp_path):
+    (bags, y), (others, truth) = make_texts(60, 0), make_texts(200, 1)
+    near, far = cls(search="density", tol=0.01).fit(bags, y), cls(tol=0.01).fit(bags, y)
+    assert far.far_.all()
+    assert not near.far_.any()
+    scores = far.decision_function(others)
+    assert roc_auc_score(truth, scores) > 0.9
+    assert roc_auc_score(truth, near.decision_function(others)) < 0.7
+    assert not cls(threshold="half", tol=0.01).fit(bags, y).far_.any()
+    assert far.result_.objective == near.result_.objective
+    # Spheres that are nearly planes: scores of instances are a linear function of these.
+    rows = np.concatenate(others)
+    parts = far.instance_decision_function(others)
+    X = np.column_stack([rows, np.ones(len(rows))])
+    fitted = X @ np.linalg.lstsq(X, parts, rcond=None)[0]
+    assert np.corrcoef(fitted, parts)[0, 1] > 0.999
+    np.testing.assert_array_equal(scores, parts.reshape(len(others), -1).max(axis=1))
+    bagwise.save(far, tmp_path / "far")
+    np.testing.assert_array_equal(bagwise.load(tmp_path / "far").decision_function(others), scores)
+
+
+@pytest.mark.parametrize("model", [DiverseDensity(), EMDD()], ids=str)
+def test_a_concept_that_ranks_well_is_kept(model, data):
+    scores = model.fit(data.bags, data.y).decision_function(data.bags)
+    assert not model.far_.any()
+    published = model.set_params(search="density").fit(data.bags, data.y)
+    np.testing.assert_array_equal(published.decision_function(data.bags), scores)
+
+
+def test_the_error_of_chance_is_that_of_all_orders():
+    places = np.arange(7)
+    shares = [
+        np.mean([p > n for p in chosen for n in set(places) - set(chosen)])
+        for chosen in map(list, combinations(places, 3))
+    ]
+    assert np.std(shares) == pytest.approx(_chance_error(3, 4))

@@ -5,7 +5,7 @@ from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
-from bagwise.base._concepts import density_starts, standards
+from bagwise.base._concepts import density_starts, key_direction, standards
 from bagwise.base._distance_parameters import (
     DISTANCE_ROUNDING,
     DistanceParameters,
@@ -37,6 +37,7 @@ from bagwise.base._kernel_parameters import (
 )
 from bagwise.base._label_lists import holds_lists
 from bagwise.base._last_step import last_step
+from bagwise.base._left_out import dealt_folds
 from bagwise.base._moved_threshold import Task
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
@@ -79,6 +80,7 @@ __all__ = [
     "all_or_nothing",
     "as_bags",
     "best_threshold",
+    "dealt_folds",
     "density_starts",
     "digest",
     "documented",
@@ -89,6 +91,7 @@ __all__ = [
     "holds_bags",
     "holds_lists",
     "is_conventional",
+    "key_direction",
     "last_step",
     "linear_scores",
     "make_features",

@@ -25,6 +25,10 @@ class EMDD(ConceptMachine):
 
     Parameters
     ----------
+    search : {"best", "density"}
+        Which concept to take: that of the highest density, as published, or with "best" a far one
+        where this ranks bags clearly better that are left out of a fit; see the notes. With
+        ``threshold="half"`` it is always the former, for a bag never reaches a far one.
     n_init : int or "all"
         Number of starts: those instances of positive bags at which the density is highest.
     first_scale : float
@@ -45,8 +49,11 @@ class EMDD(ConceptMachine):
         The point h of each binary problem.
     scales_ : ndarray of shape (n_outputs, n_features)
         The scales s, not negative.
+    far_ : ndarray of bool of shape (n_outputs,)
+        Whether the concept of each binary problem is a far one.
     |intercept_, classes_, multilabel_, pos_label_|
     |n_features_in_, feature_names_in_, result_: rounds, n_iter_|
+        They are of the search for the highest density, also where a far concept is taken.
 
     See Also
     --------
@@ -56,6 +63,18 @@ class EMDD(ConceptMachine):
     -----
     In a negative bag the most likely instance is the most dangerous one, and another one may be so
     after the step: the objective can rise, and then the round is undone.
+
+    Where bags tell little about many features, as words of texts, or where key instances differ
+    from each other and only lie further out than others, there is no point that they are near to:
+    a search fits scales to chance. A *far* concept has one scale for all features in units of their
+    standard deviation, and its point lies a hundred times as far from the mean of all instances as
+    the furthest of them, in the direction from the mean of the instances of negative bags to the
+    mean of likely key instances, one of each positive bag, which lie furthest in that direction
+    themselves. Its spheres are nearly planes. A bag scores by its nearest instance then, whatever
+    the cause, and the threshold is learned. It is taken if it ranks bags that are left out of a
+    fit, a third at a time, right in more pairs than chance and than a search from the best start
+    do, both by more than two standard errors
+    :math:`\sqrt{(n_+ + n_- + 1) / (12 n_+ n_-)}` of chance, for n different bags of either sign.
 
     References
     ----------

@@ -142,6 +142,7 @@ _CONCEPTS: dict[str, Field] = {
     **POSITIVE,
     "concepts_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,)),
     "scales_": Array(shape=("n_outputs", "n_features"), itemsizes=(8,), ge=0),
+    "far_": Optional(Array(kinds="b", shape=("n_outputs",), itemsizes=(1,))),
     "intercept_": Array(shape=("n_outputs",), itemsizes=(8,)),
     "result_": CertificateField(),
 }
