@@ -37,6 +37,7 @@ from bagwise.base._kernel_parameters import (
 )
 from bagwise.base._label_lists import holds_lists
 from bagwise.base._last_step import last_step
+from bagwise.base._moved_threshold import Task, unseen_scores
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
     Share,
@@ -49,7 +50,7 @@ from bagwise.base._shared_work import (
 from bagwise.base._summary import Summary
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
-from bagwise.base._threshold import best_threshold, ranked_right
+from bagwise.base._threshold import best_threshold, chance_ranked_right, ranked_right
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
@@ -74,9 +75,11 @@ __all__ = [
     "Starts",
     "Summary",
     "Target",
+    "Task",
     "all_or_nothing",
     "as_bags",
     "best_threshold",
+    "chance_ranked_right",
     "density_starts",
     "digest",
     "documented",
@@ -101,6 +104,7 @@ __all__ = [
     "settled_gamma",
     "shared_by",
     "standards",
+    "unseen_scores",
     "used_first",
     "validate_bags",
     "warn_unless_converged",

@@ -209,7 +209,10 @@ def unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
     """Return the score of each bag by a machine that learned from the other folds, or 0.
 
     They are scores for the positive class, at the optimum: a fold has no threshold of its own.
+    Those that the classifier knows from its fit are not made again.
     """
+    if classifier._unseen is not None:
+        return classifier._unseen
     fold = folds(task)
     scores = np.zeros(len(task.bags))
     if fold is None:
