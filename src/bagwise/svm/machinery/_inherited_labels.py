@@ -22,6 +22,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
+from bagwise._warnings import quiet
 from bagwise.bags import Bags, segment_max
 from bagwise.base import Target, Task, chance_ranked_right, ranked_right, unseen_scores
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
@@ -91,7 +92,8 @@ class InheritedLabelMachine(MaxRuleMachine):
             for output in range(target.n_outputs):
                 costs[output], unseen = machine._chosen_cost(task, output, best[output])
             if _EASED in costs:
-                learned, _ = self._fitted_at(task, costs)
+                with quiet():  # what there is to say of the instances was said
+                    learned, _ = self._fitted_at(task, costs)
         known = {} if unseen is None or target.n_outputs > 1 else {"_unseen": unseen}
         return {**learned, "positive_cost_": costs, **known}
 
