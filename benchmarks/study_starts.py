@@ -93,7 +93,7 @@ def tasks():
 
 
 def sil_scores(problem, bags, y):
-    return SIL().fit(bags, y).instance_decision_function(bags)
+    return SIL(positive_cost=1.0).fit(bags, y).instance_decision_function(bags)
 
 
 def density_scores(problem, bags, y):

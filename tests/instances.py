@@ -79,7 +79,7 @@ VARIANTS = [
     MIGraphSVM(graph="edges"),
     MIGraphSVM(graph="edges", normalization="parts", max_edges=2),
     SIL(kernel="poly", degree=2, coef0=1.0),
-    SIL(C=0.1, gamma="median", class_weight="balanced"),
+    SIL(C=0.1, gamma="median", class_weight="balanced", positive_cost=1.0),
     SIL(positive_cost="sqrt"),
     SMIL(C=1.0, kernel="linear"),
     STMIL(approx="fourier", rank=50, random_state=0),

@@ -277,7 +277,7 @@ HELD = {
         ("MIODM", "linear"): 0.8,
         ("MISVM", "linear"): 2.3,
         ("PCSVM", "linear"): 2.3,
-        ("SIL", "cholesky"): 1.6,
+        ("SIL", "cholesky"): 6.2,
         ("SIL", "linear"): 0.8,
         ("miSVM", "cholesky"): 1.0,
         ("miSVM", "linear"): 2.2,

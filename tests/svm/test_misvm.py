@@ -136,7 +136,7 @@ def test_enumeration_of_all_labels_agrees_with_the_best_of_many_starts():
 
 def test_labels_that_fit_at_once_are_those_of_sil():
     bags, y = make_toy_bags(20, kind="close")
-    sil = SIL(C=100.0, gamma=50.0).fit(bags, y)
+    sil = SIL(C=100.0, gamma=50.0, positive_cost=1.0).fit(bags, y)
     assert (sil.instance_predict(bags) == np.repeat(y, [len(bag) for bag in bags])).all()
     model = miSVM(C=100.0, gamma=50.0, n_init=1).fit(bags, y)
     np.testing.assert_allclose(

@@ -329,7 +329,7 @@ def test_sbmil_trains_on_the_best_instances_of_smil(eta):
 def test_sbmil_with_all_instances_is_sil(trainer):
     bags, y = toy(24)
     model = SBMIL(C=2.0, eta=1.0, tol=1e-9, **TRAINERS[trainer]).fit(bags, y)
-    sil = SIL(C=2.0, tol=1e-9, **TRAINERS[trainer]).fit(bags, y)
+    sil = SIL(C=2.0, positive_cost=1.0, tol=1e-9, **TRAINERS[trainer]).fit(bags, y)
     np.testing.assert_allclose(
         model.decision_function(bags), sil.decision_function(bags), atol=1e-5
     )

@@ -38,7 +38,7 @@ from bagwise.base._kernel_parameters import (
 from bagwise.base._label_lists import holds_lists
 from bagwise.base._last_step import last_step
 from bagwise.base._left_out import dealt_folds
-from bagwise.base._moved_threshold import Task
+from bagwise.base._moved_threshold import Task, unseen_scores
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
     Share,
@@ -51,7 +51,7 @@ from bagwise.base._shared_work import (
 from bagwise.base._summary import Summary
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
-from bagwise.base._threshold import best_threshold, ranked_right
+from bagwise.base._threshold import best_threshold, chance_ranked_right, ranked_right
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
@@ -80,6 +80,7 @@ __all__ = [
     "all_or_nothing",
     "as_bags",
     "best_threshold",
+    "chance_ranked_right",
     "dealt_folds",
     "density_starts",
     "digest",
@@ -106,6 +107,7 @@ __all__ = [
     "settled_gamma",
     "shared_by",
     "standards",
+    "unseen_scores",
     "used_first",
     "validate_bags",
     "warn_unless_converged",

@@ -57,6 +57,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
     intercept_: Floats
     intercept_shift_: Floats
 
+    #: What `unseen_scores` gives, if `_learn` had to know it; forgotten when the fit ends.
+    _unseen: Floats | None = None
+
     @property
     def _threshold_moves(self) -> bool:
         """Whether the threshold may be moved, as where all training bags get one label.
@@ -131,6 +134,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     def _review(self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats) -> None:
         review(self, Task(bags, target, cost_weight, bag_weight))
+        self.__dict__.pop("_unseen", None)
 
     @abstractmethod
     def _learn(

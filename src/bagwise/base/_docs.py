@@ -163,10 +163,11 @@ _PARAMETERS = {
         classes the same total, and with label lists the two sides of each label.""",
     ),
     "positive_cost": (
-        'float or "sqrt"',
+        'float, "sqrt" or "auto"',
         r"""What an instance of a positive bag costs, in units of one of a negative bag: its label
         may be wrong. ``"sqrt"`` is :math:`1 / \sqrt{n_i}` in a bag of :math:`n_i` instances:
-        between 1, as if all of them were positive, and :math:`1 / n_i`, as if one were.""",
+        between 1, as if all of them were positive, and :math:`1 / n_i`, as if one were. ``"auto"``
+        is 1, unless bags that are left out of the fit are ranked by chance then: see Notes.""",
     ),
     "pos_label": (
         "label or None",
@@ -312,6 +313,11 @@ _ATTRIBUTES = {
         the most frequent one, among bags that were left out of the fit in three folds. ``result_``
         is about the optimum, whose constant is ``intercept_ - intercept_shift_``. Not with
         ``threshold="zero"``.""",
+    ),
+    "positive_cost_": (
+        "list",
+        """What instances of positive bags cost in each binary problem: ``positive_cost``, or what
+        was chosen.""",
     ),
     "intercept_shift_: instances": (
         "ndarray of shape (n_outputs,)",

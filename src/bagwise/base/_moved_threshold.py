@@ -209,10 +209,13 @@ def folds(task: Task) -> Integers | None:
 def unseen_scores(classifier: "BagClassifier", task: Task, *, unless_right: bool = False) -> Floats:
     """Return the score of each bag by a machine that learned from the other folds, or 0.
 
-    They are scores for the positive class, at the optimum: a fold has no threshold of its own. If
-    only mistakes are asked for, it ends as soon as the most frequent label is not right more often,
-    even if all bags of the folds that are left were wrong, as they are in what is returned then.
+    They are scores for the positive class, at the optimum: a fold has no threshold of its own.
+    Those that the classifier knows from its fit are not made again. If only mistakes are asked for,
+    it ends as soon as the most frequent label is not right more often, even if all bags of the
+    folds that are left were wrong, as they are in what is returned then.
     """
+    if classifier._unseen is not None:
+        return classifier._unseen
     fold, sign, side = folds(task), task.target.signs[:, 0], task.target.side
     if fold is None:
         return np.zeros(len(task.bags))

@@ -65,3 +65,17 @@ def ranked_right(scores: Floats, sign: Floats, weight: Floats, resolution: float
     below = np.cumsum(negative) - 0.5 * negative
     pairs = positive.sum() * negative.sum()
     return float(positive @ below / pairs) if pairs > 0.0 else 0.5
+
+
+def chance_ranked_right(sign: Floats, weight: Floats, errors: float) -> float:
+    r"""Return what `ranked_right` gives by chance at most, but for so many standard errors.
+
+    Scores that say nothing of signs are right for half of the pairs, with the standard error
+    :math:`\sqrt{(p + q + 1) / (12 p q)}` of the test of Mann and Whitney, where p and q are the
+    weights of both signs: how often their bags are there.
+    """
+    positive, negative = (float(weight[sign == side].sum()) for side in (1.0, -1.0))
+    pairs = positive * negative
+    if pairs <= 0.0:
+        return 1.0
+    return float(0.5 + errors * np.sqrt((positive + negative + 1.0) / (12.0 * pairs)))

@@ -24,7 +24,7 @@ from bagwise.persistence._fitted import (
     check_positive,
 )
 from bagwise.persistence._metric import LearnedMetric, Metric
-from bagwise.persistence._params import Nested, Nothing
+from bagwise.persistence._params import Nested, Nothing, Value
 from bagwise.persistence._schema import (
     Array,
     Field,
@@ -96,6 +96,23 @@ def _check_asymmetric_machine(state: Mapping[str, Any], at: Scope) -> None:
     """Check a decision function, and which class is the positive one."""
     _check_machine(state, at)
     check_positive(state, at)
+
+
+#: `SIL` and `ODM`: what instances of positive bags cost, in earlier releases what was asked for.
+_INHERITED_COST: dict[str, Field] = {"positive_cost_": Optional(Value())}
+
+
+def _check_inherited_machine(state: Mapping[str, Any], at: Scope) -> None:
+    """Check a decision function, and that there is a cost for each output."""
+    _check_asymmetric_machine(state, at)
+    if "positive_cost_" not in state:
+        return
+    costs, at = state["positive_cost_"], at.child("positive_cost_")
+    if type(costs) is not list:
+        at.fail("must be a list")
+    at.bind("n_outputs", len(costs))
+    if not all(cost == "sqrt" or (type(cost) in (int, float) and cost > 0) for cost in costs):
+        at.fail("must hold positive numbers, or 'sqrt'")
 
 
 #: `StatisticKernelSVM` and `MinimaxKernelSVM`: an expansion in statistics of bags.
@@ -411,7 +428,6 @@ REGISTRY: Mapping[str, Entry] = dict(
                 check=_check_asymmetric_machine,
             )
             for name in (
-                "SIL",
                 "MISVM",
                 "miSVM",
                 "SMIL",
@@ -421,8 +437,15 @@ REGISTRY: Mapping[str, Entry] = dict(
                 "BagKISVM",
                 "MICA",
                 "RegSVM",
-                "ODM",
             )
+        ),
+        *(
+            entry(
+                f"bagwise.svm.{name}",
+                {**_kernel_machine(), **POSITIVE, **_INHERITED_COST},
+                check=_check_inherited_machine,
+            )
+            for name in ("SIL", "ODM")
         ),
         entry(
             "bagwise.svm.MIODM",

@@ -4,17 +4,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Floats
-from bagwise.bags import Bags
-from bagwise.base import Summary, Target, documented
-from bagwise.svm.machinery._inherited_labels import POSITIVE_COST_CONSTRAINT, inherited_costs
+from bagwise.base import Summary, Task, documented
+from bagwise.svm.machinery._inherited_labels import (
+    POSITIVE_COST_CONSTRAINT,
+    Cost,
+    InheritedLabelMachine,
+    inherited_costs,
+)
 from bagwise.svm.machinery._odm_machine import ODMMachine
 from bagwise.svm.machinery._odm_trainer import BandProblem
 from bagwise.svm.machinery._problem import Solution
+from bagwise.svm.machinery._representation import Representation
 
 
 @documented
-class ODM(ODMMachine):
+class ODM(InheritedLabelMachine, ODMMachine):
     r"""Optimal margin distribution machine on instances that inherit the label of their bag.
 
     It wants all margins close to 1, where a support vector machine wants none of them below 1. With
@@ -64,7 +68,7 @@ class ODM(ODMMachine):
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_, coef_|
     |fourier_weights_, fourier_offset_, intercept_, intercept_shift_: by heart|
-    |gamma_, n_features_in_|
+    |positive_cost_, gamma_, n_features_in_|
     |feature_names_in_, result_|
     n_iter_ : int
         Newton steps.
@@ -87,6 +91,12 @@ class ODM(ODMMachine):
     threshold while others are not. With two labels, bags of several instances and a kernel matrix,
     machines without a third of the bags each therefore say where the threshold is: a fit takes
     about twice as long. The linear kernel and ``approx`` leave less room, and training bags tell.
+
+    With ``positive_cost="auto"`` the bags that are left out also say whether instances of positive
+    bags cost 1 or ``"sqrt"``: the latter if it ranks them better, and with 1 they are not ranked
+    better than by chance, by two standard errors of the area under the curve. With the linear
+    kernel and ``approx`` they are left out only if more than half as many training bags get the
+    wrong label as by the most frequent one.
 
     References
     ----------
@@ -170,26 +180,25 @@ class ODM(ODMMachine):
         # No bound on coefficients: each instance pulls its own score to its label, if that is free.
         return not self._is_linear()
 
-    def _learn(
-        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
-    ) -> dict[str, Any]:
+    def _solved(self, task: Task, costs: list[Cost]) -> tuple[Representation[Any], list[Solution]]:
+        bags, target = task.bags, task.target
         if not self._is_linear():
             self._refuse_large(bags.n_instances, "all instances", "approx")
-        representation = self._represent_any(bags, bag_weight)
+        representation = self._represent_any(bags, task.bag_weight)
         trainer = self._trainer(
             representation, self._settings(tol=self.tol, max_iter=self.max_iter)
         )
         every = np.arange(bags.n_instances)
 
         def solve(output: int) -> Solution:
-            sign, weight = target.signs[:, output], cost_weight[:, output]
-            costs = inherited_costs(bags, sign, weight, self.positive_cost)
+            sign, weight = target.signs[:, output], task.cost_weight[:, output]
+            cost = inherited_costs(bags, sign, weight, costs[output])
             return trainer.solve(
                 BandProblem(
                     index=every,
                     sign=np.repeat(sign, bags.sizes),
-                    cost=self._unit_cost() * costs,
+                    cost=self._unit_cost() * cost,
                 )
             )
 
-        return self._fitted(representation, self._solve_outputs(trainer, target, solve))
+        return representation, self._solve_outputs(trainer, target, solve)

@@ -4,16 +4,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bagwise._arrays import Floats
-from bagwise.bags import Bags
-from bagwise.base import BagTags, Summary, Target, documented
-from bagwise.svm.machinery._inherited_labels import POSITIVE_COST_CONSTRAINT, inherited_costs
+from bagwise.base import BagTags, Summary, Task, documented
+from bagwise.svm.machinery._inherited_labels import (
+    POSITIVE_COST_CONSTRAINT,
+    Cost,
+    InheritedLabelMachine,
+    inherited_costs,
+)
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._representation import Representation
+from bagwise.svm.machinery._trainer import Trainer
 
 
 @documented
-class SIL(MaxRuleMachine):
+class SIL(InheritedLabelMachine):
     r"""Support vector machine on instances that inherit the label of their bag.
 
     The simplest thing that can be done, and the reference that multi-instance methods must beat.
@@ -26,8 +31,9 @@ class SIL(MaxRuleMachine):
         + C \sum_i v_i q_i \sum_j \bigl(1 - y_i (\langle w, \phi(x_{ij})\rangle + b)\bigr)_+
 
     where :math:`v_i` is the weight of the bag (1 unless ``sample_weight`` or ``class_weight`` say
-    otherwise). :math:`q_i` is ``positive_cost`` in positive bags and 1 in others. The sum is not
-    divided by anything. A bag scores as its best instance,
+    otherwise). :math:`q_i` is ``positive_cost`` in positive bags and 1 in others: by default 1, or
+    one over the root of the number of instances where bags are ranked by chance with 1. The sum is
+    not divided by anything. A bag scores as its best instance,
     :math:`f(B_i) = \max_j f(x_{ij})`; more than two classes are learned one against the rest.
 
     Parameters
@@ -40,7 +46,7 @@ class SIL(MaxRuleMachine):
     ----------
     |classes_, multilabel_, pos_label_, support_vectors_, support_, dual_coef_, coef_|
     |fourier_weights_, fourier_offset_, intercept_, intercept_shift_: instances|
-    |gamma_, n_features_in_|
+    |positive_cost_, gamma_, n_features_in_|
     |feature_names_in_, result_, n_iter_|
 
     See Also
@@ -54,8 +60,15 @@ class SIL(MaxRuleMachine):
     Instances of positive bags are not all positive, so the labels that this method learns from are
     wrong for many of them; the maximum then tends to call negative bags positive. Where few of them
     are positive, instances that all bags have in common get either label by chance:
-    ``positive_cost="sqrt"`` helps there. The default is best where nearly all instances of positive
-    bags are positive, and is what is called by this name elsewhere.
+    ``positive_cost="sqrt"`` helps there. With 1 it is the machine that is called by this name
+    elsewhere, which is best where nearly all instances of positive bags are positive.
+
+    ``positive_cost="auto"`` begins with 1. If more than half as many training bags get the wrong
+    label as by the most frequent one, by weight, bags are left out of the fit in three folds. If
+    these are ranked better than by chance, by two standard errors of the area under the curve (that
+    of Mann and Whitney, by weight), it stays. Else the same folds are fitted with
+    ``"sqrt"``, which is taken if it ranks the bags that are left out better. More than two classes
+    and label lists have a choice for each binary problem; ``positive_cost_`` tells which.
 
     Examples
     --------
@@ -96,7 +109,7 @@ class SIL(MaxRuleMachine):
         approx: str | None = None,
         rank: int = 300,
         class_weight: Any = None,
-        positive_cost: float | str = 1.0,
+        positive_cost: float | str = "auto",
         pos_label: Any = None,
         cache_size: float = 1000.0,
         max_memory: int | str | None = None,
@@ -126,26 +139,24 @@ class SIL(MaxRuleMachine):
         self.pos_label = pos_label
         self.max_memory = max_memory
 
-    def _counts_mistakes(self, bags: Bags) -> bool:
-        return bool((bags.sizes == 1).all())  # else those of instances
-
-    def _learn(
-        self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
-    ) -> dict[str, Any]:
-        representation = self._represent_any(bags, bag_weight, max_iter=self.max_iter)
+    def _solved(
+        self, task: Task, costs: list[Cost]
+    ) -> tuple[Representation[Trainer], list[Solution]]:
+        bags, target = task.bags, task.target
+        representation = self._represent_any(bags, task.bag_weight, max_iter=self.max_iter)
         trainer, every = representation.trainer, np.arange(bags.n_instances)
 
         def solve(output: int) -> Solution:
-            sign, weight = target.signs[:, output], cost_weight[:, output]
+            sign, weight = target.signs[:, output], task.cost_weight[:, output]
             return trainer.solve(
                 HingeProblem(
                     index=every,
                     sign=np.repeat(sign.astype(np.int8), bags.sizes),
-                    cost=self.C * inherited_costs(bags, sign, weight, self.positive_cost),
+                    cost=self.C * inherited_costs(bags, sign, weight, costs[output]),
                 )
             )
 
-        return self._fitted(representation, self._solve_outputs(trainer, target, solve))
+        return representation, self._solve_outputs(trainer, target, solve)
 
     def __bagwise_tags__(self) -> BagTags:
         return BagTags(
