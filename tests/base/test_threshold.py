@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from bagwise.base import best_threshold
-from bagwise.base._threshold import chance_ranked_right, matching_threshold, ranked_right
+from bagwise.base._threshold import matching_threshold, ranked_right, ranking_error
 
 
 def errors(threshold, scores, sign, weight):
@@ -127,18 +127,12 @@ def test_chance_is_the_spread_over_all_ways_to_deal_out_signs(positive, negative
     for mine in combinations(range(n), positive):
         sign = np.where(np.isin(np.arange(n), mine), 1.0, -1.0)
         shares.append(ranked_right(np.arange(n, dtype=float), sign, np.ones(n)))
-    for errors in (0.0, 1.0, 2.5):
-        expected = np.mean(shares) + errors * np.std(shares)
-        assert chance_ranked_right(sign, np.ones(n), errors) == pytest.approx(expected)
-    assert chance_ranked_right(np.ones(n), np.ones(n), 2.0) == 1.0  # no pairs
+    assert np.mean(shares) == pytest.approx(0.5)
+    assert np.std(shares) == pytest.approx(ranking_error(positive, negative))
 
 
-def test_chance_knows_weights_as_repetitions():
-    sign, weight = np.array([1.0, 1.0, -1.0, -1.0]), np.array([2, 1, 3, 0])
-    copies = np.repeat(sign, weight)
-    assert chance_ranked_right(sign, weight.astype(float), 2.0) == pytest.approx(
-        chance_ranked_right(copies, np.ones(6), 2.0)
-    )
+def test_where_there_are_no_pairs_nothing_is_beyond_chance():
+    assert ranking_error(3.0, 0.0) == np.inf
 
 
 def test_nothing_matches_between_equal_scores():

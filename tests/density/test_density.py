@@ -1,7 +1,5 @@
 """Diverse density and EM-DD as classifiers."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -9,7 +7,6 @@ from sklearn.metrics import roc_auc_score
 import bagwise
 from bagwise.datasets import make_key_instance_bags
 from bagwise.density import EMDD, DiverseDensity
-from bagwise.density._concept_machine import _chance_error
 from bagwise.embedding import DDSVM
 from bagwise.testing import make_toy_bags
 
@@ -112,12 +109,3 @@ def test_a_concept_that_ranks_well_is_kept(model, data):
     assert not model.far_.any()
     published = model.set_params(search="density").fit(data.bags, data.y)
     np.testing.assert_array_equal(published.decision_function(data.bags), scores)
-
-
-def test_the_error_of_chance_is_that_of_all_orders():
-    places = np.arange(7)
-    shares = [
-        np.mean([p > n for p in chosen for n in set(places) - set(chosen)])
-        for chosen in map(list, combinations(places, 3))
-    ]
-    assert np.std(shares) == pytest.approx(_chance_error(3, 4))

@@ -51,7 +51,7 @@ from bagwise.base._shared_work import (
 from bagwise.base._summary import Summary
 from bagwise.base._tags import BagTags, get_bag_tags
 from bagwise.base._target import Target
-from bagwise.base._threshold import best_threshold, chance_ranked_right, ranked_right
+from bagwise.base._threshold import best_threshold, ranked_right, ranking_error
 from bagwise.base._validation import as_bags, holds_bags, validate_bags
 
 __all__ = [
@@ -80,7 +80,6 @@ __all__ = [
     "all_or_nothing",
     "as_bags",
     "best_threshold",
-    "chance_ranked_right",
     "dealt_folds",
     "density_starts",
     "digest",
@@ -101,6 +100,7 @@ __all__ = [
     "positive_place",
     "problem_key",
     "ranked_right",
+    "ranking_error",
     "remember_bags",
     "remembered_bags",
     "scale_powers",

@@ -67,15 +67,16 @@ def ranked_right(scores: Floats, sign: Floats, weight: Floats, resolution: float
     return float(positive @ below / pairs) if pairs > 0.0 else 0.5
 
 
-def chance_ranked_right(sign: Floats, weight: Floats, errors: float) -> float:
-    r"""Return what `ranked_right` gives by chance at most, but for so many standard errors.
+def ranking_error(positive: float, negative: float) -> float:
+    r"""Return the standard error of `ranked_right` where scores say nothing of signs.
 
-    Scores that say nothing of signs are right for half of the pairs, with the standard error
-    :math:`\sqrt{(p + q + 1) / (12 p q)}` of the test of Mann and Whitney, where p and q are the
-    weights of both signs: how often their bags are there.
+    It is :math:`\sqrt{(p + q + 1) / (12 p q)}`, as in the test of Mann and Whitney; infinity where
+    there are no pairs.
+
+    Parameters
+    ----------
+    positive, negative : float
+        The numbers p and q of bags of both signs, or their weights: how often they are there.
     """
-    positive, negative = (float(weight[sign == side].sum()) for side in (1.0, -1.0))
     pairs = positive * negative
-    if pairs <= 0.0:
-        return 1.0
-    return float(0.5 + errors * np.sqrt((positive + negative + 1.0) / (12.0 * pairs)))
+    return float(np.sqrt((positive + negative + 1.0) / (12.0 * pairs))) if pairs > 0.0 else np.inf

@@ -21,6 +21,7 @@ from bagwise.base import (
     key_direction,
     one_vs_rest,
     ranked_right,
+    ranking_error,
     standards,
 )
 from bagwise.solvers import (
@@ -147,7 +148,7 @@ class ConceptMachine(AsymmetricClassifier):
         fold, n_distinct = problem.folds()
         if min(n_distinct) < 2:
             return None
-        margin = _SURE * _chance_error(*n_distinct)
+        margin = _SURE * ranking_error(*n_distinct)
 
         def ranked(scores_of: Callable[[_Problem, _Problem], Floats | None]) -> float:
             unseen = np.zeros(len(fold))
@@ -285,11 +286,6 @@ class _Problem:
         along += along**2  # bags of one mean differ
         place = segment_mean(along, self.bags.offsets[:-1], self.bags.offsets[1:])
         return dealt_folds(place, self.sign, _N_FOLDS)
-
-
-def _chance_error(n_positive: int, n_negative: int) -> float:
-    """Return the standard error of the share of pairs of bags that chance ranks right."""
-    return float(np.sqrt((n_positive + n_negative + 1) / (12.0 * n_positive * n_negative)))
 
 
 def _distances(instances: Any, concept: Floats) -> Floats:

@@ -24,7 +24,7 @@ from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._warnings import quiet
 from bagwise.bags import Bags, segment_max
-from bagwise.base import Target, Task, chance_ranked_right, ranked_right, unseen_scores
+from bagwise.base import Target, Task, ranked_right, ranking_error, unseen_scores
 from bagwise.svm.machinery._kernel_machine import MaxRuleMachine
 from bagwise.svm.machinery._problem import Solution
 from bagwise.svm.machinery._representation import Representation
@@ -140,7 +140,8 @@ class InheritedLabelMachine(MaxRuleMachine):
             return ranked_right(unseen, sign, weight, _RESOLUTION), unseen
 
         plain, unseen = judged(_PLAIN)
-        if plain > chance_ranked_right(sign, weight, _ERRORS) + _EQUAL:
+        error = ranking_error(weight[sign > 0].sum(), weight[sign < 0].sum())
+        if plain > 0.5 + _ERRORS * error + _EQUAL:
             return _PLAIN, unseen
         eased, others = judged(_EASED)
         return (_EASED, others) if eased > plain + _EQUAL else (_PLAIN, unseen)
