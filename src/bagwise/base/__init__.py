@@ -37,6 +37,7 @@ from bagwise.base._kernel_parameters import (
 )
 from bagwise.base._label_lists import holds_lists
 from bagwise.base._last_step import last_step
+from bagwise.base._moved_threshold import Task, unseen_scores_by
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
     Share,
@@ -74,6 +75,7 @@ __all__ = [
     "Starts",
     "Summary",
     "Target",
+    "Task",
     "all_or_nothing",
     "as_bags",
     "best_threshold",
@@ -101,6 +103,7 @@ __all__ = [
     "settled_gamma",
     "shared_by",
     "standards",
+    "unseen_scores_by",
     "used_first",
     "validate_bags",
     "warn_unless_converged",

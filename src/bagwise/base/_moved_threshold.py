@@ -14,8 +14,9 @@ of these are called so wrongly: then it is fewer, or more, until the most freque
 not be right more often.
 """
 
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -210,8 +211,25 @@ def unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
 
     They are scores for the positive class, at the optimum: a fold has no threshold of its own.
     """
+    return unseen_scores_by(classifier, task, [{}])[0]
+
+
+def unseen_scores_by(
+    classifier: "BagClassifier", task: Task, settings: Sequence[Mapping[str, Any]]
+) -> Floats:
+    """Return `unseen_scores` with each of several settings, of shape (n_settings, n_bags).
+
+    Parameters
+    ----------
+    classifier : BagClassifier
+        Fitted, with two classes.
+    task : Task
+        What it was fitted to.
+    settings : sequence of mappings
+        Parameters of predictions, which the machines get after they have learned.
+    """
     fold = folds(task)
-    scores = np.zeros(len(task.bags))
+    scores = np.zeros((len(settings), len(task.bags)))
     if fold is None:
         return scores
     for k in np.unique(fold):
@@ -222,5 +240,9 @@ def unseen_scores(classifier: "BagClassifier", task: Task) -> Floats:
         for name, value in learned.items():
             setattr(machine, name, value)
         shift = learned.get("intercept_shift_", 0.0)
-        scores[left_out] = (machine._bag_scores(task.bags[left_out]) - shift)[:, 0]
+        bags = task.bags[left_out]
+        for row, changes in zip(scores, settings, strict=True):
+            for name, value in changes.items():
+                setattr(machine, name, value)
+            row[left_out] = (machine._bag_scores(bags) - shift)[:, 0]
     return task.target.side * scores
