@@ -1,10 +1,14 @@
-"""PPMM kernel: scikit-learn's posteriors and machine, powers by alignment, no look at new bags."""
+"""PPMM kernel: scikit-learn's posteriors and machine, powers, no look at new bags."""
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from bagwise.base import dealt_folds
+from bagwise.datasets import make_key_instance_bags
 from bagwise.embedding import PPMMSVM
 from bagwise.testing import make_toy_bags
 from svm.naive import scaled_bags
@@ -45,7 +49,7 @@ def test_is_the_machine_of_scikit_learn_on_the_kernel(toy, power):
 
 def test_the_power_has_the_best_alignment(toy):
     bags, y = toy
-    model = PPMMSVM(n_components=8, random_state=0).fit(bags, y)
+    model = PPMMSVM(n_components=8, power="aligned", random_state=0).fit(bags, y)
     A, sign = counts(bags, model), np.where(y == 1, 1.0, -1.0)
 
     def alignment(p):
@@ -54,6 +58,54 @@ def test_the_power_has_the_best_alignment(toy):
 
     best = max(np.linspace(0.1, 3.0, 30), key=alignment)
     assert model.powers_[0] == pytest.approx(best)
+
+
+def test_the_power_ranks_bags_best_that_are_left_out_of_the_machine():
+    """In the folds of the library, with scikit-learn's machine."""
+    data = make_key_instance_bags(60, min_size=10, max_size=20, random_state=1)
+    y, sign = data.y, np.where(data.y == 1, 1.0, -1.0)
+    model = PPMMSVM(n_components=20, random_state=0).fit(data.bags, y)
+    A = counts(data.bags, model)
+    rows = StandardScaler().fit_transform(data.bags.instances)
+    far = np.add.reduceat((rows**2).mean(axis=1), data.bags.offsets[:-1]) / data.bags.sizes
+    fold, _ = dealt_folds(far, sign, 3)
+    assert [np.bincount(fold[y == c]).tolist() for c in (0, 1)] == [[10, 10, 10]] * 2
+    ranked = {}
+    for p in (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0):
+        K, scores = gram(A, A, p), np.zeros(60)
+        for k in range(3):
+            out, some = fold == k, fold != k
+            machine = SVC(C=10.0, kernel="precomputed", tol=1e-9).fit(
+                K[np.ix_(some, some)], y[some]
+            )
+            scores[out] = machine.decision_function(K[np.ix_(out, some)])
+        ranked[p] = roc_auc_score(sign, scores)
+    assert ranked[model.powers_[0]] == pytest.approx(max(ranked.values()), abs=1e-3)
+    assert max(ranked.values()) > min(ranked.values()) + 0.05
+
+
+def test_one_key_instance_among_thirty_is_seen():
+    """What is rare in a bag needs a small power; the alignment is highest for large ones."""
+    parts = [
+        make_key_instance_bags(60, min_size=20, max_size=40, random_state=seed) for seed in (7, 8)
+    ]
+    data, new = parts
+    model = PPMMSVM(random_state=0).fit(data.bags, data.y)
+    aligned = PPMMSVM(power="aligned", random_state=0).fit(data.bags, data.y)
+    found, other = (roc_auc_score(new.y, m.decision_function(new.bags)) for m in (model, aligned))
+    assert found > 0.65
+    assert found > other
+
+
+def test_a_class_of_one_bag_has_the_power_of_the_alignment(toy):
+    bags, y = toy
+    few = [bags[k] for k in np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[0])]
+    labels = np.arange(len(few)) == len(few) - 1
+    powers = [
+        PPMMSVM(n_components=8, power=how, random_state=0).fit(few, labels.astype(int)).powers_[0]
+        for how in ("left_out", "aligned")
+    ]
+    assert powers[0] == powers[1]
 
 
 def test_variances_have_a_bound(toy):

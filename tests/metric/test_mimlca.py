@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import roc_auc_score
 
+import bagwise
 from bagwise import Bags
-from bagwise.datasets import make_key_instance_bags, make_weak_label_bags
+from bagwise.datasets import make_key_instance_bags, make_ring_bags, make_weak_label_bags
 from bagwise.metric import MIMLCA, MLCA
 
 
@@ -209,7 +213,7 @@ def test_bags_of_one_instance_give_the_direction_of_discriminant_analysis():
     rng = np.random.default_rng(0)
     y = rng.random(200) < 0.3
     X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + y[:, None] * [1.0, 0.0, 2.0, -1.0]
-    ours = MIMLCA(center=True).fit(X, y.astype(int)).decision_function(X)
+    ours = MIMLCA(center=True, centers="learned").fit(X, y.astype(int)).decision_function(X)
     other = LinearDiscriminantAnalysis().fit(X, y).decision_function(X)
     assert np.corrcoef(ours, other)[0, 1] == pytest.approx(1.0, abs=1e-9)
 
@@ -238,3 +242,85 @@ def test_three_classes_and_lists_treat_labels_alike(data):
     assert MIMLCA().fit(data.bags, data.y).pos_label_ is None
     with pytest.raises(ValueError, match="pos_label of MIMLCA is for two classes"):
         MIMLCA(pos_label=1).fit(data.bags, data.y)
+
+
+@pytest.mark.parametrize("positive", [1, 0])
+def test_gaussian_classes_around_one_place_are_told_apart(positive, tmp_path):
+    """Scores are those of Gaussians; no line tells a ring from its centre."""
+    data, new = make_ring_bags(200, random_state=0), make_ring_bags(200, random_state=1)
+    y, truth = (data.y, new.y) if positive else (1 - data.y, 1 - new.y)
+    model = MIMLCA(pos_label=positive).fit(data.bags, y)
+    of_rows = np.repeat(y, data.bags.sizes)
+    laws = []
+    for label in (0, 1):
+        rows = data.bags.instances[of_rows == label]
+        laws.append(multivariate_normal(rows.mean(axis=0), rows.var(axis=0).mean()))
+    at = new.bags.instances
+    ahead = 2.0 * (laws[1].logpdf(at) - laws[0].logpdf(at))
+    scores = model.instance_decision_function(new.bags)
+    np.testing.assert_allclose(scores - model.intercept_shift_[0], ahead)
+    assert roc_auc_score(truth, model.decision_function(new.bags)) > 0.95
+    seen = model.decision_function(data.bags) * (2 * positive - 1)
+    wrong = [((seen > level) != (y == positive)).sum() for level in (*seen, seen.min() - 1)]
+    assert ((seen > 0) != (y == positive)).sum() <= min(wrong)
+    bagwise.save(model, tmp_path / "m.model")
+    again = bagwise.load(tmp_path / "m.model")
+    np.testing.assert_array_equal(
+        again.decision_function(new.bags), model.decision_function(new.bags)
+    )
+
+
+def test_gaussians_of_classes_leave_the_metric_as_it_is():
+    data = make_ring_bags(100, random_state=0)
+    metric, model = (MIMLCA(centers=how).fit(data.bags, data.y) for how in ("learned", "auto"))
+    assert not hasattr(metric, "spreads_")
+    assert hasattr(model, "spreads_")
+    np.testing.assert_array_equal(model.assignments_, metric.assignments_)
+    np.testing.assert_array_equal(model.components_, metric.components_)
+    np.testing.assert_array_equal(model.mapped_centroids_, metric.mapped_centroids_)
+
+
+def test_gaussians_that_rank_left_out_bags_no_better_do_not_score(keys):
+    plain, model = (MIMLCA(centers=how).fit(keys.bags, keys.y) for how in ("learned", "auto"))
+    assert not hasattr(model, "spreads_")
+    np.testing.assert_array_equal(
+        model.decision_function(keys.bags), plain.decision_function(keys.bags)
+    )
+    forced = MIMLCA(centers="classes").fit(keys.bags, keys.y)
+    assert hasattr(forced, "spreads_")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"reject": -4.0}, {"rule": "similarity"}, {"kernel": "rbf", "n_components": 8}],
+    ids=str,
+)
+def test_gaussians_are_for_plain_distances(options):
+    data = make_ring_bags(40, random_state=0)
+    assert not hasattr(MIMLCA(centers="classes", **options).fit(data.bags, data.y), "spreads_")
+
+
+def test_gaussians_need_a_spread_of_each_class():
+    points = np.repeat([[0.0, 0.0], [1.0, 1.0]], 5, axis=0)
+    model = MIMLCA(centers="classes").fit(points, np.repeat([0, 1], 5))
+    assert not hasattr(model, "spreads_")
+    assert np.isfinite(model.decision_function(points)).all()
+
+
+@pytest.mark.parametrize("kind", ["float32", "sparse", "stored"])
+def test_gaussians_are_the_same_wherever_instances_lie(kind, tmp_path):
+    data = make_ring_bags(60, random_state=0)
+    bags = data.bags
+    plain = MIMLCA(centers="classes").fit(bags, data.y)
+    if kind == "float32":
+        other = Bags(bags.instances.astype(np.float32), bags.offsets)
+    elif kind == "sparse":
+        other = Bags(csr_matrix(bags.instances), bags.offsets)
+    else:
+        bags.write(tmp_path / "rings")
+        other = Bags.open(tmp_path / "rings")
+    model = MIMLCA(centers="classes").fit(other, data.y)
+    np.testing.assert_allclose(model.spreads_, plain.spreads_, rtol=1e-6)
+    np.testing.assert_allclose(
+        model.decision_function(other), plain.decision_function(bags), rtol=1e-3, atol=1e-3
+    )

@@ -38,7 +38,7 @@ from bagwise.base._kernel_parameters import (
 from bagwise.base._label_lists import holds_lists
 from bagwise.base._last_step import last_step
 from bagwise.base._left_out import dealt_folds
-from bagwise.base._moved_threshold import Task, unseen_scores
+from bagwise.base._moved_threshold import Task, unseen_scores, unseen_scores_by
 from bagwise.base._shared_work import (
     SOLVER_PARAMETERS,
     Share,
@@ -108,6 +108,7 @@ __all__ = [
     "shared_by",
     "standards",
     "unseen_scores",
+    "unseen_scores_by",
     "used_first",
     "validate_bags",
     "warn_unless_converged",

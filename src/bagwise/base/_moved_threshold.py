@@ -14,8 +14,9 @@ of these are called so wrongly: then it is fewer, or more, until the most freque
 not be right more often.
 """
 
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -227,14 +228,48 @@ def unseen_scores(classifier: "BagClassifier", task: Task, *, unless_right: bool
     return scores
 
 
+def unseen_scores_by(
+    classifier: "BagClassifier", task: Task, settings: Sequence[Mapping[str, Any]]
+) -> Floats:
+    """Return `unseen_scores` with each of several settings, of shape (n_settings, n_bags).
+
+    Parameters
+    ----------
+    classifier : BagClassifier
+        Fitted, with two classes.
+    task : Task
+        What it was fitted to.
+    settings : sequence of mappings
+        Parameters of predictions, which the machines get after they have learned.
+    """
+    fold, scores = folds(task), np.zeros((len(settings), len(task.bags)))
+    if fold is None:
+        return scores
+    for k in np.unique(fold):
+        machine, shift = _learned_from_others(classifier, task, fold == k)
+        bags = task.bags[np.flatnonzero(fold == k)]
+        for row, changes in zip(scores, settings, strict=True):
+            for name, value in changes.items():
+                setattr(machine, name, value)
+            row[fold == k] = (machine._bag_scores(bags) - shift)[:, 0]
+    return task.target.side * scores
+
+
 def scores_by_others(classifier: "BagClassifier", task: Task, left_out: Booleans) -> Floats:
     """Return the scores of bags, as they are, by a machine that learned from the others."""
+    machine, shift = _learned_from_others(classifier, task, left_out)
+    scores: Floats = machine._bag_scores(task.bags[np.flatnonzero(left_out)]) - shift
+    return scores[:, 0]
+
+
+def _learned_from_others(
+    classifier: "BagClassifier", task: Task, left_out: Booleans
+) -> tuple["BagClassifier", Floats | float]:
+    """Return a machine that learned from bags that are not left out, and its learned threshold."""
     machine = copy(classifier)
     machine._settle()
     with quiet():
         learned = machine._learn(*task.take(np.flatnonzero(~left_out)))
     for name, value in learned.items():
         setattr(machine, name, value)
-    shift = learned.get("intercept_shift_", 0.0)
-    scores: Floats = machine._bag_scores(task.bags[np.flatnonzero(left_out)]) - shift
-    return scores[:, 0]
+    return machine, learned.get("intercept_shift_", 0.0)

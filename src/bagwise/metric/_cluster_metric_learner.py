@@ -24,6 +24,7 @@ from bagwise.base import (
     make_map,
 )
 from bagwise.metric._metric_learner import MetricLearner
+from bagwise.metric._spreads import ClassSpreads
 from bagwise.solvers import (
     Basis,
     Certificate,
@@ -106,14 +107,21 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
         codes = 1 - labels if is_turned else labels
         metric = learn_cluster_metric(passes, codes, len(target.classes), basis)
         components, centroids = metric.components, metric.centroids
+        spreads = self._class_spreads(bags, target, passes)
+        means = centroids[:0] if spreads is None else spreads.means
         if space is not None:
-            components, centroids = (space.lift(part, whole) for part in (components, centroids))
+            components, centroids, means = (
+                space.lift(part, whole) for part in (components, centroids, means)
+            )
         offset = np.zeros(len(metric.used)) if mean is None else components @ mean
         learned = mapped.attributes(components)
         if mapped.inner is None:
             learned = {"components_": components, "centroids_": centroids}
+            if spreads is not None:
+                learned |= {"class_means_": means, "spreads_": spreads.variances}
             if mean is not None:
-                learned["centroids_"] = centroids + mean
+                for name in learned.keys() & {"centroids_", "class_means_"}:
+                    learned[name] = learned[name] + mean
         return {
             **learned,
             "mapped_centroids_": metric.mapped,
@@ -123,6 +131,12 @@ class ClusterMetricLearner(KernelParameters, MetricLearner):
             "assignments_": labels,
             "result_": certificate,
         }
+
+    def _class_spreads(
+        self, bags: Bags, target: Target, passes: FeaturePasses
+    ) -> ClassSpreads | None:
+        """Return Gaussians of two classes, for the coordinates of passes; None to have none."""
+        return None
 
     def get_mahalanobis_matrix(self) -> Floats:
         r"""Return :math:`M = L L^\top`, of the linear kernel only.

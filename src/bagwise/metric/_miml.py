@@ -8,6 +8,7 @@ import numpy as np
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
+from bagwise.bags import Bags, BagSource
 from bagwise.base import Summary, documented, ranked_right
 from bagwise.metric._linear_metric_learner import (
     LearnedMap,
@@ -16,9 +17,9 @@ from bagwise.metric._linear_metric_learner import (
     usual_components,
 )
 from bagwise.metric._lists import ListedBags
-from bagwise.solvers import LabelLists, solve_center_metric
+from bagwise.metric._spreads import class_spreads, likelihoods
+from bagwise.solvers import FeaturePasses, LabelLists, solve_center_metric
 
-_LEAST = 1e-12  # of the variances: a smaller one may be rounding
 _EQUAL = 1e-9  # shares of pairs that differ by less are equal
 
 
@@ -154,32 +155,22 @@ class MIML(LinearMetricLearner):
 
     def _scores(self, instances: Any) -> Floats:
         spreads = getattr(self, "spreads_", np.ones(1))  # files of earlier releases have none
-        return _likelihoods(super()._scores(instances), spreads, len(self.components_))
-
-
-def _likelihoods(scores: Floats, spreads: Floats, n_components: int) -> Floats:
-    """Return log likelihoods, twice and up to a constant, for distances that are the scores."""
-    return np.asarray(scores / spreads - n_components * np.log(spreads))
+        return likelihoods(super()._scores(instances), spreads, len(self.components_))
 
 
 def _spreads(mapped: Floats, centers: Floats, task: ListedBags) -> Floats:
     """Return the variance of each of two classes, or 1 if bags are ranked no better with them."""
     assert task.codes is not None
-    n_components = mapped.shape[1]
-    sizes, starts = task.bags.sizes, task.bags.offsets[:-1]
-    label, weight = np.repeat(task.codes, sizes), np.repeat(task.weight, sizes)
-    scores = -np.column_stack([((mapped - center) ** 2).sum(axis=1) for center in centers])
-    equal = np.ones(2)
-    spreads = np.array(
-        [np.average(-scores[label == c, c], weights=weight[label == c]) for c in (0, 1)]
-    )
-    spreads /= n_components
-    if spreads.min() <= _LEAST * spreads.max():
+    equal, starts = np.ones(2), task.bags.offsets[:-1]
+    passes = FeaturePasses(BagSource(Bags(mapped, task.bags.offsets)), task.weight)
+    found = class_spreads(passes, task.codes, mapped.shape[1])
+    if found is None:
         return equal
+    scores = -np.column_stack([((mapped - center) ** 2).sum(axis=1) for center in centers])
 
     def ranked(variances: Floats) -> float:
-        ahead = np.diff(_likelihoods(scores, variances, n_components), axis=1)[:, 0]
+        ahead = np.diff(likelihoods(scores, variances, mapped.shape[1]), axis=1)[:, 0]
         of_bags = np.maximum.reduceat(ahead, starts) + np.minimum.reduceat(ahead, starts)
         return ranked_right(of_bags, np.where(task.codes == 1, 1.0, -1.0), task.weight)
 
-    return spreads if ranked(spreads) > ranked(equal) + _EQUAL else equal
+    return found.variances if ranked(found.variances) > ranked(equal) + _EQUAL else equal

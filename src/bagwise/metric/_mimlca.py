@@ -6,14 +6,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import euclidean_distances
 
 from bagwise._arrays import Floats, Integers
 from bagwise._compat import Interval, StrOptions
 from bagwise._progress import counted
 from bagwise.bags import Bags, BagSource, segment_max
-from bagwise.base import AsymmetricClassifier, BagTags, Summary, Target, documented
+from bagwise.base import (
+    AsymmetricClassifier,
+    BagTags,
+    Summary,
+    Target,
+    Task,
+    best_threshold,
+    documented,
+    ranked_right,
+    unseen_scores_by,
+)
 from bagwise.metric._cluster_metric_learner import ClusterMetricLearner
 from bagwise.metric._lists import ListedBags, distinct
+from bagwise.metric._spreads import ClassSpreads, class_spreads, likelihoods
 from bagwise.solvers import (
     Basis,
     Certificate,
@@ -24,6 +36,8 @@ from bagwise.solvers import (
     solve_key_rows,
     solve_label_assignments,
 )
+
+_EQUAL = 1e-9  # shares of pairs that differ by less are equal
 
 
 @documented
@@ -50,13 +64,28 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
     class. So one instance of each positive bag bears that class, and all other instances bear
     the other one; the same objective says which. A bag scores as its best instance.
 
+    No linear map tells a class from another one that is all around it. So of two classes all
+    instances of the bags of a class may also stand for it: with their mean :math:`m_c` and their
+    variance :math:`v_c` per feature, of d features, an instance then scores
+
+    .. math:: s_c(x) = -\|x - m_c\|^2 / v_c - d \log v_c
+
+    the likelihood of a Gaussian of each class, if bags that were left out of the fit are then
+    ranked better than by the metric. The threshold is then the one that is right for the most
+    training bags. The metric and ``assignments_`` are the same in either case.
+
     Parameters
     ----------
     solver : {"exact", "lloyd"}
         ``"exact"``: bag after bag gets the labels that are best given all other bags.
         ``"lloyd"``: the means of labels are fixed while all bags get new labels, as in Algorithm 1
         of [1]_. That stops early, because an instance holds the mean of its label near itself.
-    |n_components: directions, ridge, center, rule, alpha: similarity, reject|
+    |n_components: directions, ridge, center|
+    centers : {"auto", "learned", "classes"}
+        Two classes are told apart by the metric, ``"learned"``, or by Gaussians of all instances,
+        ``"classes"``; or by what ranks left-out bags better. Gaussians are there with the linear
+        kernel, ``rule="distance"`` and no ``reject``, unless all instances of a class are one.
+    |rule, alpha: similarity, reject|
     |kernel, gamma, degree, coef0, approx, rank|
     n_init : int
         Number of starts: the first from the means of bags, further ones random. The lowest
@@ -78,6 +107,10 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
     |offset_: center, support_vectors_: map, dual_coef_: map, coef_: map|
     |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_, pos_label_|
     |intercept_shift_: frequency|
+    class_means_ : ndarray of shape (2, n_features)
+        The means :math:`m_c` of Gaussians in the order of ``used_``, where these score.
+    spreads_ : ndarray of shape (2,)
+        Their variances :math:`v_c`.
     |result_, n_iter_, n_features_in_, feature_names_in_|
 
     See Also
@@ -118,6 +151,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"exact", "lloyd"})],
         **ClusterMetricLearner._parameter_constraints,
+        "centers": [StrOptions({"auto", "learned", "classes"})],
         **AsymmetricClassifier._parameter_constraints,
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -131,6 +165,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         n_components: int | None = None,
         ridge: float = 0.0,
         center: bool = False,
+        centers: str = "auto",
         rule: str = "distance",
         alpha: float = 0.5,
         reject: float | None = None,
@@ -151,6 +186,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         self.n_components = n_components
         self.ridge = ridge
         self.center = center
+        self.centers = centers
         self.rule = rule
         self.alpha = alpha
         self.reject = reject
@@ -227,11 +263,60 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
             for number in range(self.n_init)
         ]
 
+    def _class_spreads(
+        self, bags: Bags, target: Target, passes: FeaturePasses
+    ) -> ClassSpreads | None:
+        is_plain = self.kernel == "linear" and self.rule == "distance" and self.reject is None
+        if self.centers == "learned" or not is_plain or target.codes is None:
+            return None
+        if len(target.classes) != 2:
+            return None
+        codes = (target.signs[:, 0] > 0).astype(np.int64)
+        return class_spreads(passes, codes, bags.n_features)
+
+    def _review(self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats) -> None:
+        if self._has_gaussians:
+            sign, weight = target.signs[:, 0], cost_weight[:, 0]
+            if self.centers == "auto":
+                ways = [{"centers": "learned"}, {"centers": "classes"}]
+                task = Task(bags, target, cost_weight, bag_weight)
+                by_metric, by_classes = (
+                    ranked_right(scores, sign, weight)
+                    for scores in unseen_scores_by(self, task, ways)
+                )
+                if by_classes <= by_metric + _EQUAL:
+                    self._forget_gaussians()
+        if self._has_gaussians:
+            scores = target.side * self._bag_scores(bags)[:, 0]
+            self.intercept_shift_ = np.array([-target.side * best_threshold(scores, sign, weight)])
+        super()._review(bags, target, cost_weight, bag_weight)
+
+    def _settle(self) -> None:
+        super()._settle()
+        self.centers = "classes" if self._has_gaussians else "learned"
+        if hasattr(self, "spreads_"):  # those of all bags: a part of them may have none
+            self._forget_gaussians()
+
+    def _forget_gaussians(self) -> None:
+        del self.class_means_, self.spreads_
+
     # --------------------------------------------------------------------------------- scores
 
     @property
+    def _has_gaussians(self) -> bool:
+        """Whether Gaussians tell two classes apart; of files of earlier releases they do not."""
+        return hasattr(self, "spreads_") and self.centers != "learned"
+
+    def _scores(self, instances: Any) -> Floats:
+        if not self._has_gaussians:
+            return super()._scores(instances)
+        apart = euclidean_distances(instances, self.class_means_, squared=True)
+        return likelihoods(-apart, self.spreads_, self.n_features_in_)
+
+    @property
     def _knows_by_heart(self) -> bool:
-        return self._has_key_instances  # which are chosen such that training bags are apart
+        """Whether key instances score, which are chosen such that training bags are apart."""
+        return self._has_key_instances and not self._has_gaussians
 
     @property
     def _has_key_instances(self) -> bool:

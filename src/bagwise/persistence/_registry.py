@@ -223,6 +223,8 @@ def _check_boost(state: Mapping[str, Any], at: Scope) -> None:
         at.child("stump_thresholds_").fail("must be numbers")
 
 
+#: `MIML`, `MIMLCA`: the variance of each class.
+_SPREADS = Optional(Array(shape=("n_used",), itemsizes=(8,), ge=float(np.finfo(np.float64).tiny)))
 #: `MIML`: a linear map of features, and centres of labels.
 _LINEAR_METRIC: dict[str, Field] = {
     **BAG_INPUT,
@@ -291,6 +293,8 @@ def _check_asymmetric_metric(state: Mapping[str, Any], at: Scope) -> None:
     """Check that there is one map, that labels are columns, and which class is positive."""
     _check_cluster_metric(state, at)
     check_positive(state, at)
+    if ("class_means_" in state) != ("spreads_" in state):
+        at.child("spreads_").fail("must come together with class_means_")
 
 
 #: Which training bags are where, and how the fit ended.
@@ -502,17 +506,17 @@ REGISTRY: Mapping[str, Entry] = dict(
         entry("bagwise.metric.MLCA", _CLUSTER_METRIC, check=_check_cluster_metric),
         entry(
             "bagwise.metric.MIMLCA",
-            {**_CLUSTER_METRIC, **POSITIVE},
+            {
+                **_CLUSTER_METRIC,
+                **POSITIVE,
+                "class_means_": Optional(Array(shape=("n_used", "n_features"), itemsizes=(8,))),
+                "spreads_": _SPREADS,
+            },
             check=_check_asymmetric_metric,
         ),
         entry(
             "bagwise.metric.MIML",
-            {
-                **_LINEAR_METRIC,
-                "spreads_": Optional(
-                    Array(shape=("n_used",), itemsizes=(8,), ge=float(np.finfo(np.float64).tiny))
-                ),
-            },
+            {**_LINEAR_METRIC, "spreads_": _SPREADS},
             check=_check_columns,
         ),
         entry("bagwise.metric.MC2B", _NAMING_METRIC, check=_check_columns),

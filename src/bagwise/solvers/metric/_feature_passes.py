@@ -126,6 +126,24 @@ class FeaturePasses:
         assert sums is not None
         return sums, mass
 
+    def label_scatter(self, labels: Integers, centers: Floats) -> Floats:
+        """Return the weighted sum of squared distances of the rows of each label from its centre.
+
+        Parameters
+        ----------
+        labels : ndarray of int of shape (n_rows,)
+            The label of each row.
+        centers : ndarray of shape (n_labels, n_features)
+            The centres.
+        """
+
+        def add(chunk: Chunk) -> Floats:
+            apart = self.features(chunk.instances) - centers[labels[chunk.rows]]
+            square = self._row_weight(chunk) * np.einsum("ij,ij->i", apart, apart)
+            return np.asarray(np.bincount(labels[chunk.rows], square, len(centers)), np.float64)
+
+        return np.asarray(self.source.reduce(add))
+
     def whitened(
         self, basis: Basis, keep_bytes: float
     ) -> Callable[[], Iterator[tuple[slice, NDArray[Any]]]]:
