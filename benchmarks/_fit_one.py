@@ -35,6 +35,7 @@ OURS = {
     "MICA": ONE_START,
     "MissSVM": ONE_START,
     "STMIL": ONE_START,
+    "SIL": {"positive_cost": 1.0},
 }
 
 
