@@ -255,6 +255,7 @@ def test_label_lists(data):
     assert scores.others == ()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("scoring", ["f1", "jaccard", "precision", "recall"])
 def test_scores_of_one_of_two_labels_name_those_of_more(data, scoring):
     bags, y = data

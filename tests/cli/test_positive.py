@@ -199,4 +199,5 @@ def test_scores_for_two_labels_are_refused_with_three(workshop, refused):
     bags = Bags.read("molecules.csv", bag="molecule", label="active")
     y = np.arange(len(bags)) % 3
     Bags(bags.instances, bags.offsets, labels=y).write("three.bags")
-    assert "Target is multiclass" in refused("fit three.bags -m SIL --cv 3 --scoring f1")
+    line = refused("fit three.bags -m SIL --cv 3 --scoring f1")
+    assert "f1 is about one of two labels, and there are 3 labels: choose f1_macro" in line

@@ -12,7 +12,7 @@ from bagwise.base._distance_parameters import (
     MetricParameter,
 )
 from bagwise.base._docs import documented
-from bagwise.base._estimator import BagEstimator
+from bagwise.base._estimator import BagEstimator, told_by_place
 from bagwise.base._feature_map import (
     MAP_CONSTRAINTS,
     FeatureMap,
@@ -107,6 +107,7 @@ __all__ = [
     "settled_gamma",
     "shared_by",
     "standards",
+    "told_by_place",
     "unseen_scores",
     "unseen_scores_by",
     "used_first",

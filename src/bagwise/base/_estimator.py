@@ -1,7 +1,8 @@
 """The contract that every estimator on bags keeps, whatever it learns, written once."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Self
@@ -24,6 +25,16 @@ from bagwise.solvers import Certificate
 
 def _scores_instances(estimator: "BagEstimator") -> bool:
     return estimator.__bagwise_tags__().instance_scores
+
+
+@contextmanager
+def told_by_place(bags: Bags) -> Iterator[None]:
+    """Refuse what is not finite in bags by its place, if the block refuses values."""
+    try:
+        yield
+    except ValueError:
+        BagSource(bags).refuse_nonfinite()
+        raise
 
 
 class BagEstimator(BaseEstimator):
@@ -102,11 +113,8 @@ class BagEstimator(BaseEstimator):
         with unchanged_files(bags):
             if self._hides_nan and bags.is_memory_mapped:
                 BagSource(bags).refuse_nonfinite()
-            try:
+            with told_by_place(bags):
                 return self._finite(bags, in_parts(bags, outputs))
-            except ValueError:  # it may be that something is not finite: then its place is better
-                BagSource(bags).refuse_nonfinite()
-                raise
 
     def _finite(self, bags: Bags, scores: Floats) -> Floats:
         """Return scores of bags; if they are not finite, refuse what is not in the bags, by place.

@@ -14,7 +14,7 @@ from bagwise._arrays import Floats
 from bagwise._compat import Interval
 from bagwise._warnings import quiet
 from bagwise.bags import Bags, BagSource, segment_max
-from bagwise.base import FrequencyThreshold, Target, holds_bags, linear_scores
+from bagwise.base import FrequencyThreshold, Target, holds_bags, linear_scores, told_by_place
 from bagwise.exceptions import ConstantModelWarning
 
 _NONE = {"i": -1, "u": -1, "U": "none"}
@@ -192,7 +192,8 @@ class MetricLearner(
                 columns = np.where(top < self.reject, -1, columns)
             return np.asarray(columns, np.intp)
 
-        return np.asarray(BagSource(bags).concatenate(best))
+        with told_by_place(bags):
+            return np.asarray(BagSource(bags).concatenate(best))
 
     # --------------------------------------------------------------------------------- scores
 
