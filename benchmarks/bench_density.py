@@ -22,7 +22,15 @@ from bagwise.density import APR, EMDD, DiverseDensity
 
 MODELS = {
     str(model): model
-    for model in (DiverseDensity(), DiverseDensity(n_init="all"), EMDD(), EMDD(n_init="all"), APR())
+    for model in (
+        DiverseDensity(),
+        DiverseDensity(search="density"),
+        DiverseDensity(n_init="all", search="density"),
+        EMDD(),
+        EMDD(search="density"),
+        EMDD(n_init="all", search="density"),
+        APR(),
+    )
 }
 
 

@@ -57,7 +57,7 @@ MODELS = {
     "MILES": MILES(),
     "miSVM": miSVM(random_state=0),
     "MILBoost": MILBoost(),
-    "EMDD": EMDD(),
+    "EMDD": EMDD(search="density"),
     "MInD": MInD(),
     "MinimaxKernelSVM": MinimaxKernelSVM(),
 }

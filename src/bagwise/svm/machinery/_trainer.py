@@ -29,7 +29,7 @@ from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 _SOLVER_STEPS = 10_000_000  # pair steps that one solve on a Gram matrix may take
 _SOLVER_SWEEPS = 1000  # sweeps likewise on features
-_FEW_POINTS = 500  # of a Gram matrix
+_FEW_POINTS = 2000  # of a Gram matrix
 
 
 class Trainer(Protocol):
