@@ -3,7 +3,7 @@
 Protocol: stratified 10-fold cross-validation. Parameters are chosen from a small grid by stratified
 3-fold cross-validation of the training fold; where the method does not standardise features
 itself, that is done on the training fold too (with APR, whether to do so is part of the grid).
-Densities are searched for, and powers aligned, as published (`search="density"`, `power="aligned"`).
+Densities are searched for and powers aligned as published: search="density", power="aligned".
 Printed are the accuracy over all bags in percent with its standard error over bags, the processor
 seconds of all folds together, choices included, and what papers print: the five papers, or, in
 italics, others as they are quoted.
