@@ -1,7 +1,7 @@
 """Which class is positive, and what follows from it."""
 
 import warnings
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
 import pytest
@@ -61,13 +61,16 @@ def test_pos_label_of_any_type(data, labels, pos_label):
     np.testing.assert_array_equal(model.decision_function(bags), -plain.decision_function(bags))
 
 
-@pytest.mark.parametrize("kind", [np.datetime64, date.fromisoformat])
-def test_pos_label_may_be_a_day(data, kind):
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+@pytest.mark.parametrize("kind", [np.datetime64, date.fromisoformat, datetime.fromisoformat])
+def test_pos_label_may_be_a_day(data, kind, unit):
     bags, y = data
-    days = np.array(["2021-01-01", "2020-01-01"], "datetime64[D]")
+    days = np.array(["2021-01-01", "2020-01-01"], f"datetime64[{unit}]")
     model = SIL(pos_label=kind("2020-01-01")).fit(bags, days[y])
-    assert model.pos_label_ == date(2020, 1, 1)
+    assert positive_place(model) == 0
     np.testing.assert_array_equal(model.predict(bags), days[SIL().fit(bags, y).predict(bags)])
+    with pytest.raises(ValueError, match="pos_label of SIL must be one of the classes"):
+        SIL(pos_label=kind("2022-01-01")).fit(bags, days[y])
 
 
 @pytest.mark.parametrize(

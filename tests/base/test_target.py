@@ -1,5 +1,7 @@
 """Labels of any type become columns of signs."""
 
+from enum import StrEnum
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -95,6 +97,7 @@ def test_bags_without_weight_have_no_target():
         ([1, 1, 1], "Learner needs bags of at least two classes. Got 1 class: 1"),
         ([0.1, 0.2, 0.3], "Unknown label type: continuous"),
         ([0.0, np.nan, 1.0], "NaN"),
+        (np.array([0.5, 1.5, 1.5], object), r"of type float: pass y\.astype\(float\)"),
         (np.array([0, 1, 1], object), r"of type int: pass y\.astype\(int\)"),
         (np.array([False, True, True], object), r"of type bool: pass y\.astype\(bool\)"),
         (np.array([0.5, "b", "b"], object), r"of type float and str: pass y\.astype\(str\)"),
@@ -106,6 +109,19 @@ def test_bags_without_weight_have_no_target():
 def test_what_cannot_be_learned_is_refused(y, message):
     with pytest.raises(ValueError, match=message):
         encode_target(Learner(), y, np.ones(3))
+
+
+def test_text_of_any_kind_may_lie_in_an_array_of_objects():
+    kinds = StrEnum("Kinds", ["HEALTHY", "SICK"])
+    target = encode(np.array([kinds.SICK, kinds.HEALTHY, kinds.SICK], object))
+    assert target.codes.tolist() == [1, 0, 1]
+
+
+def test_categories_may_be_numbers():
+    pd = pytest.importorskip("pandas")
+    for values in ([1, 0, 1], [True, False, True], [2.0, 1.0, 2.0]):
+        target = encode(pd.Series(values, dtype="category"))
+        assert target.codes.tolist() == [1, 0, 1]
 
 
 def test_labels_that_look_like_numbers_of_a_regression_are_pointed_out_once():

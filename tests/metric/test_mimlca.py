@@ -278,6 +278,9 @@ def test_gaussians_of_classes_leave_the_metric_as_it_is():
     np.testing.assert_array_equal(model.assignments_, metric.assignments_)
     np.testing.assert_array_equal(model.components_, metric.components_)
     np.testing.assert_array_equal(model.mapped_centroids_, metric.mapped_centroids_)
+    scores = model.decision_function(data.bags)
+    model.set_params(centers="learned")  # for the next fit
+    np.testing.assert_array_equal(model.decision_function(data.bags), scores)
 
 
 def test_gaussians_that_rank_left_out_bags_no_better_do_not_score(keys):

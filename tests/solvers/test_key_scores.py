@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bagwise.solvers import best_in_bags, key_scores, mean_scores
+from bagwise.solvers import best_in_bags, key_direction, key_scores, mean_scores
 from bagwise.svm.machinery._sides import Sides
 
 
@@ -94,3 +94,22 @@ def test_instances_that_tie_share_their_part():
         lambda coef: by_features(X)(coef) + rounding, offsets, np.array([0]), np.ones(2)
     )
     np.testing.assert_allclose(scores, [1.0, 1.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_direction_of_single_instances_is_the_difference_of_weighted_means():
+    rng = np.random.default_rng(0)
+    rows, weight = rng.normal(size=(12, 3)), rng.uniform(0.5, 2.0, 12)
+    is_positive = np.arange(12) % 3 == 0
+    apart = np.subtract(
+        *(
+            np.average(rows[mine], axis=0, weights=weight[mine])
+            for mine in (is_positive, ~is_positive)
+        )
+    )
+    along = key_direction(rows, np.arange(13), np.flatnonzero(is_positive), weight)
+    np.testing.assert_allclose(along, apart / np.linalg.norm(apart), atol=1e-12)
+
+
+def test_no_direction_between_equal_instances():
+    rows = np.ones((6, 2))
+    assert key_direction(rows, np.arange(0, 7, 2), np.array([0, 2]), np.ones(3)) is None

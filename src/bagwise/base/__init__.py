@@ -5,7 +5,7 @@ from bagwise.base._cache import Same, digest
 from bagwise.base._certificates import warn_unless_converged
 from bagwise.base._classifier import BagClassifier, one_vs_rest
 from bagwise.base._clusterer import BagClusterer, used_first
-from bagwise.base._concepts import density_starts, key_direction, standards
+from bagwise.base._concepts import density_starts, standards
 from bagwise.base._distance_parameters import (
     DISTANCE_ROUNDING,
     DistanceParameters,
@@ -91,7 +91,6 @@ __all__ = [
     "holds_bags",
     "holds_lists",
     "is_conventional",
-    "key_direction",
     "last_step",
     "linear_scores",
     "make_features",

@@ -109,6 +109,10 @@ def place_of(label: Any, classes: NDArray[Any], owner: str) -> int:
     ValueError
         If it is none of them; the message shows them.
     """
+    if classes.dtype.kind == "M" and isinstance(label, date | np.datetime64):
+        same = np.flatnonzero(classes == np.datetime64(label))
+        if len(same):
+            return int(same[0])
     label = plain_label(label)
     labels = classes.tolist()
     if label in labels:

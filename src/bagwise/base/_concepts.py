@@ -1,10 +1,10 @@
-"""What methods of diverse density share: units of features, starts of searches, far concepts."""
+"""What methods of diverse density share: units of features, and starts of searches."""
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats
 from bagwise.bags import Bags, distinct_instances, segment_rows
-from bagwise.solvers import Density, best_in_bags, key_scores
+from bagwise.solvers import Density
 
 _MOST_CANDIDATES = 1000  # instances among which the best starts are looked for
 
@@ -44,32 +44,3 @@ def density_starts(bags: Bags, density: Density, number: int | None, first_scale
         return starts
     values = density.values(starts, np.arange(len(starts)))
     return np.asarray(starts[np.argsort(values, kind="stable")[:number]])
-
-
-def key_direction(rows: Floats, offsets: Integers, sign: Floats, weight: Floats) -> Floats | None:
-    """Return the direction from the instances of negative bags to likely key instances.
-
-    It is that from the mean of the former to the mean of the latter; see `key_scores`. None if
-    these are one point.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Instances, bag after bag.
-    offsets : ndarray of int of shape (n_bags + 1,)
-        Rows at which bags begin.
-    sign, weight : ndarray of shape (n_bags,)
-        Signs of the bags, and their weights.
-    """
-    positive, sizes = np.flatnonzero(sign > 0), np.diff(offsets)
-
-    def project(coef: Floats) -> Floats:
-        return np.asarray(rows @ (coef @ rows))
-
-    is_key = best_in_bags(key_scores(project, offsets, positive, weight), offsets)
-    share = np.where(sign > 0, weight / np.add.reduceat(is_key, offsets[:-1], dtype=float), 0.0)
-    keys = np.repeat(share, sizes) * is_key
-    others = np.repeat(np.where(sign > 0, 0.0, weight), sizes)
-    along = (keys / keys.sum()) @ rows - (others / others.sum()) @ rows
-    length = float(np.linalg.norm(along))
-    return along / length if length > 1e-9 * float(np.abs(rows).max()) else None

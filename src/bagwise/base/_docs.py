@@ -319,6 +319,15 @@ _ATTRIBUTES = {
         """What instances of positive bags cost in each binary problem: ``positive_cost``, or what
         was chosen.""",
     ),
+    "intercept_shift_: margins": (
+        "ndarray of shape (n_outputs,)",
+        """What ``intercept_`` was moved by, if there are two labels and all training bags get the
+        same, or fewer of them their own than by the most frequent one (by weight): margins cost
+        something on either side of the band. Then the positive label is predicted for as much
+        weight of bags as has it, or nearly so if more would be wrong than by the most frequent one,
+        among bags that were left out of the fit in three folds. Else 0. ``result_`` is about the
+        optimum, whose constant is ``intercept_ - intercept_shift_``.""",
+    ),
     "intercept_shift_: instances": (
         "ndarray of shape (n_outputs,)",
         """What ``intercept_`` was moved by, if there are two labels and all training bags get the

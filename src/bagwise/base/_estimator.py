@@ -29,7 +29,7 @@ def _scores_instances(estimator: "BagEstimator") -> bool:
 
 @contextmanager
 def told_by_place(bags: Bags) -> Iterator[None]:
-    """Refuse what is not finite in bags by its place, if the block refuses values."""
+    """Name bag, instance and feature if the block refuses a value that is not finite."""
     try:
         yield
     except ValueError:
@@ -117,9 +117,9 @@ class BagEstimator(BaseEstimator):
                 return self._finite(bags, in_parts(bags, outputs))
 
     def _finite(self, bags: Bags, scores: Floats) -> Floats:
-        """Return scores of bags; if they are not finite, refuse what is not in the bags, by place.
+        """Return scores of bags; if NaN is among them, name the place in the bags that it is from.
 
-        Before a fit all bags are read for that. Files that scores are made of may hold NaN, too.
+        A fit reads all bags for that first. Predictions read them once.
         """
         if not np.isfinite(scores).all():
             BagSource(bags).refuse_nonfinite()

@@ -212,8 +212,8 @@ def unseen_scores(classifier: "BagClassifier", task: Task, *, unless_right: bool
 
     They are scores for the positive class, at the optimum: a fold has no threshold of its own.
     Those that the classifier knows from its fit are not made again. If only mistakes are asked for,
-    it ends as soon as the most frequent label is not right more often, even if all bags of the
-    folds that are left were wrong, as they are in what is returned then.
+    it counts all bags of further folds as mistakes, and ends as soon as the most frequent label is
+    not right more often even so. What is returned then has the wrong sign in these folds.
     """
     if classifier._unseen is not None:
         return classifier._unseen
@@ -240,7 +240,7 @@ def unseen_scores_by(
     task : Task
         What it was fitted to.
     settings : sequence of mappings
-        Parameters of predictions, which the machines get after they have learned.
+        Attributes that matter to predictions, which machines get after they have learned.
     """
     fold, scores = folds(task), np.zeros((len(settings), len(task.bags)))
     if fold is None:

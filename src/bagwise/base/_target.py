@@ -170,11 +170,15 @@ def _refuse_missing(name: str, y: Any, bags: Bags | None) -> None:
 
 def _refuse_objects(name: str, y: Any) -> None:
     """Refuse labels in an array of objects that are not all text, and say what they are."""
-    if getattr(getattr(y, "dtype", None), "kind", None) != "O" or np.ndim(y) != 1:
+    dtype = getattr(y, "dtype", None)  # series may have types that are not numpy's
+    if not isinstance(dtype, np.dtype) or dtype.kind != "O" or np.ndim(y) != 1:
         return
-    kinds = sorted({type(plain_label(label)).__name__ for label in y})
-    if any(kind != "str" for kind in kinds):
-        way_out = f"y.astype({kinds[0]})" if kinds in (["bool"], ["int"]) else "y.astype(str)"
+    others = {type(label) for label in map(plain_label, y) if not isinstance(label, str)}
+    if others:
+        kinds = sorted({type(plain_label(label)).__name__ for label in y})
+        way_out = "y.astype(str)"
+        if kinds in (["bool"], ["float"], ["int"]):
+            way_out = f"y.astype({kinds[0]})"
         msg = (
             f"Unknown label type: {name} needs text, or numbers in an array of numbers. y is an "
             f"array of objects, of type {' and '.join(kinds)}: pass {way_out}."

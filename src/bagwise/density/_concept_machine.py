@@ -18,7 +18,6 @@ from bagwise.base import (
     best_threshold,
     dealt_folds,
     density_starts,
-    key_direction,
     one_vs_rest,
     ranked_right,
     ranking_error,
@@ -28,6 +27,7 @@ from bagwise.solvers import (
     Certificate,
     Density,
     DensityResult,
+    key_direction,
     log_odds,
     log_odds_of_missed,
 )
@@ -267,7 +267,8 @@ class _Problem:
 
     def direction(self) -> Floats | None:
         """Return the direction of likely key instances, None if there is none."""
-        return key_direction(self.rows, self.bags.offsets, self.sign, self.weight)
+        positive = np.flatnonzero(self.sign > 0)
+        return key_direction(self.rows, self.bags.offsets, positive, self.weight)
 
     def far_concept(self) -> "_Concept | None":
         """Return the concept that lies far in the direction of likely key instances."""

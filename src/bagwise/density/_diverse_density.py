@@ -57,7 +57,7 @@ class DiverseDensity(ConceptMachine):
         Whether the concept of each binary problem is a far one.
     |intercept_, classes_, multilabel_, pos_label_|
     |n_features_in_, feature_names_in_, result_: rounds, n_iter_|
-        They are of the search for the highest density, also where a far concept is taken.
+        Both are of the search for the highest density, also where a far concept is taken.
 
     See Also
     --------

@@ -149,7 +149,7 @@ class MILES(BagClassifier):
     _summary: ClassVar[Summary] = Summary(
         assumption="bags come near to some typical instances, or do not",
         objective="1-norm of the weights, and hinge loss of similarities to all training instances",
-        cost="$N^2$ kernel values, one linear programme of $m$ rows, and up to three of two thirds",
+        cost="$N^2$ kernel values, a linear programme of $m$ rows, up to three of two thirds",
     )
 
     _convergence_advice = "scale the features, lower C, or raise max_iter or tol"

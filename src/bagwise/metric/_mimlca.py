@@ -107,6 +107,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
     |offset_: center, support_vectors_: map, dual_coef_: map, coef_: map|
     |fourier_weights_, fourier_offset_, gamma_, classes_, multilabel_, pos_label_|
     |intercept_shift_: frequency|
+        With Gaussians it is minus the threshold with the fewest errors on the training bags.
     class_means_ : ndarray of shape (2, n_features)
         The means :math:`m_c` of Gaussians in the order of ``used_``, where these score.
     spreads_ : ndarray of shape (2,)
@@ -263,6 +264,9 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
             for number in range(self.n_init)
         ]
 
+    #: Whether the metric is to score though there are Gaussians, to compare both.
+    _is_by_metric = False
+
     def _class_spreads(
         self, bags: Bags, target: Target, passes: FeaturePasses
     ) -> ClassSpreads | None:
@@ -278,7 +282,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
         if self._has_gaussians:
             sign, weight = target.signs[:, 0], cost_weight[:, 0]
             if self.centers == "auto":
-                ways = [{"centers": "learned"}, {"centers": "classes"}]
+                ways = [{"_is_by_metric": True}, {"_is_by_metric": False}]
                 task = Task(bags, target, cost_weight, bag_weight)
                 by_metric, by_classes = (
                     ranked_right(scores, sign, weight)
@@ -305,7 +309,7 @@ class MIMLCA(ClusterMetricLearner, AsymmetricClassifier):
     @property
     def _has_gaussians(self) -> bool:
         """Whether Gaussians tell two classes apart; of files of earlier releases they do not."""
-        return hasattr(self, "spreads_") and self.centers != "learned"
+        return hasattr(self, "spreads_") and not self._is_by_metric
 
     def _scores(self, instances: Any) -> Floats:
         if not self._has_gaussians:

@@ -1,6 +1,12 @@
 """Pure optimisation: problems in, points with certificates out. Nothing here knows scikit-learn."""
 
-from bagwise.solvers._key_scores import SAME_SCORE, best_in_bags, key_scores, mean_scores
+from bagwise.solvers._key_scores import (
+    SAME_SCORE,
+    best_in_bags,
+    key_direction,
+    key_scores,
+    mean_scores,
+)
 from bagwise.solvers._lbfgs import BatchObjective, minimize_lbfgs
 from bagwise.solvers._majorize import Majorizable, MajorizeResult, Step, majorize_minimize
 from bagwise.solvers._result import Certificate, Result, Status
@@ -177,6 +183,7 @@ __all__ = [
     "generate_assignments",
     "grow_rectangle",
     "instance_keys",
+    "key_direction",
     "key_scores",
     "leading",
     "learn_cluster_metric",

@@ -77,6 +77,35 @@ def key_scores(
     return scores
 
 
+def key_direction(
+    rows: Floats, offsets: Integers, positive: Integers, weight: Floats
+) -> Floats | None:
+    """Return the direction from the mean of the negatives to the mean of likely key instances.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_instances, n_features)
+        Instances, bag after bag.
+    offsets, positive, weight
+        As in `key_scores`.
+
+    Returns
+    -------
+    ndarray of shape (n_features,) or None
+        Of length 1; None if both means are one point.
+    """
+
+    def project(coef: Floats) -> Floats:
+        return np.asarray(rows @ (coef @ rows))
+
+    is_key = best_in_bags(key_scores(project, offsets, positive, weight), offsets)
+    coef = _positive_mean(is_key, offsets, positive, weight)
+    coef -= _negative_mean(offsets, positive, weight)
+    along = coef @ rows
+    length = float(np.linalg.norm(along))
+    return along / length if length > 1e-9 * float(np.abs(rows).max()) else None
+
+
 def best_in_bags(scores: Floats, offsets: Integers) -> Booleans:
     """Tell which instances are the best of their bag: several where scores up to 1 are equal."""
     best = segment_max(scores, offsets[:-1], offsets[1:])

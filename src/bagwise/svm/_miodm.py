@@ -128,7 +128,7 @@ class MIODM(ODMMachine):
     |coef_, fourier_weights_, fourier_offset_, gamma_|
     intercept_ : ndarray of shape (n_outputs,)
         What ``bias`` and ``threshold`` come to: the constant of the decision function.
-    |intercept_shift_|
+    |intercept_shift_: margins|
         Not with ``threshold="zero"``.
     |n_features_in_, feature_names_in_|
     result_ : Certificate

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import bagwise
-from bagwise.base._moved_threshold import Task, folds
+from bagwise.base._moved_threshold import Task, folds, unseen_scores
 from bagwise.base._target import encode_target
 from bagwise.exceptions import ModelFileError
 from bagwise.svm import ODM, SIL
@@ -194,6 +194,28 @@ def test_saved_models_keep_what_was_chosen(tmp_path):
         model.positive_cost_ = wrong
         with pytest.raises(ModelFileError, match="positive_cost_"):
             bagwise.save(model, path)
+
+
+@pytest.mark.parametrize("cls", [SIL, ODM])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_costs_may_be_numbers_of_numpy(cls, kind, tmp_path):
+    bags, y = make_toy_bags(16)
+    model = cls(positive_cost=kind(1)).fit(bags, y)
+    bagwise.save(model, tmp_path / "m.model")
+    assert bagwise.load(tmp_path / "m.model").positive_cost_ == [1.0]
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_machines_on_folds_have_the_cost_that_was_chosen(positive):
+    bags, y = common_bags()
+    model = SIL(pos_label=positive).fit(bags, y if positive else 1 - y)
+    weight = np.ones(len(y))
+    target = encode_target(SIL(), y, weight)
+    task = Task(bagwise.Bags.from_array(bags), target, weight[:, None], weight)
+    if not positive:
+        task = task._replace(target=encode_target(SIL(), 1 - y, weight).turned())
+    expected = unseen(SIL(positive_cost="sqrt", gamma=model.gamma_), bags, y)
+    np.testing.assert_allclose(unseen_scores(model, task), expected, atol=1e-4)
 
 
 def test_failed_fits_leave_no_trace(monkeypatch):

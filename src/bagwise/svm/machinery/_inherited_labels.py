@@ -69,6 +69,7 @@ class InheritedLabelMachine(MaxRuleMachine):
     """
 
     positive_cost: Cost
+    positive_cost_: list[Cost]
 
     @abstractmethod
     def _solved(
@@ -79,11 +80,19 @@ class InheritedLabelMachine(MaxRuleMachine):
     def _counts_mistakes(self, bags: Bags) -> bool:
         return bool((bags.sizes == 1).all())  # else those of instances
 
+    def _settle(self) -> None:
+        super()._settle()
+        if hasattr(self, "positive_cost_"):  # of two classes
+            self.positive_cost = self.positive_cost_[0]
+
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
         task, chooses = Task(bags, target, cost_weight, bag_weight), self.positive_cost == "auto"
-        costs = [_PLAIN if chooses else self.positive_cost] * target.n_outputs
+        asked = (
+            self.positive_cost if isinstance(self.positive_cost, str) else float(self.positive_cost)
+        )
+        costs: list[Cost] = [_PLAIN if chooses else asked] * target.n_outputs
         learned, best = self._fitted_at(task, costs)
         unseen = None
         if chooses and not self._counts_mistakes(bags):
