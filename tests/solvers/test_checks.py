@@ -215,6 +215,7 @@ def test_all_public_functions_are_here():
         "learn_cluster_metric",
         "bag_pairs",
         "best_in_bags",
+        "key_direction",
         "key_scores",
         "leading",
         "mean_scores",

@@ -96,7 +96,8 @@ class ODM(InheritedLabelMachine, ODMMachine):
     bags cost 1 or ``"sqrt"``: the latter if it ranks them better, and with 1 they are not ranked
     better than by chance, by two standard errors of the area under the curve. With the linear
     kernel and ``approx`` they are left out only if more than half as many training bags get the
-    wrong label as by the most frequent one.
+    wrong label as by the most frequent one, and where bags are so large that they are read in
+    passes the cost is 1.
 
     References
     ----------

@@ -68,7 +68,8 @@ class SIL(InheritedLabelMachine):
     these are ranked better than by chance, by two standard errors of the area under the curve (that
     of Mann and Whitney, by weight), it stays. Else the same folds are fitted with
     ``"sqrt"``, which is taken if it ranks the bags that are left out better. More than two classes
-    and label lists have a choice for each binary problem; ``positive_cost_`` tells which.
+    and label lists have a choice for each binary problem; ``positive_cost_`` tells which. Where
+    bags are so large that they are read in passes, it is 1.
 
     Examples
     --------

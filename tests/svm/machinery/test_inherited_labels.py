@@ -124,6 +124,17 @@ def test_bags_of_one_instance_have_nothing_to_choose(monkeypatch):
     assert {tuple(costs) for costs, _ in noted} == {(1.0,)}
 
 
+@pytest.mark.parametrize("cls", [SIL, ODM])
+def test_bags_that_are_read_in_passes_keep_the_plain_cost(cls, monkeypatch):
+    bags, y = common_bags(size=20)
+    model = cls(kernel="linear", positive_cost="auto")
+    assert model.fit(bags, y).positive_cost_ == ["sqrt"] or cls is ODM
+    monkeypatch.setattr("bagwise.svm.machinery._kernel_machine.MANY_VALUES", 1)
+    noted = fits_of(monkeypatch, cls)
+    assert model.fit(bags, y).positive_cost_ == [1.0]
+    assert {tuple(costs) for costs, _ in noted} == {(1.0,)}
+
+
 def test_each_label_has_its_own_choice():
     bags, y = common_bags()
     clear = np.arange(len(y)) % 3 == 0

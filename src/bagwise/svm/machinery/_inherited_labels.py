@@ -88,11 +88,11 @@ class InheritedLabelMachine(MaxRuleMachine):
     def _learn(
         self, bags: Bags, target: Target, cost_weight: Floats, bag_weight: Floats
     ) -> dict[str, Any]:
-        task, chooses = Task(bags, target, cost_weight, bag_weight), self.positive_cost == "auto"
-        asked = (
-            self.positive_cost if isinstance(self.positive_cost, str) else float(self.positive_cost)
-        )
-        costs: list[Cost] = [_PLAIN if chooses else asked] * target.n_outputs
+        task = Task(bags, target, cost_weight, bag_weight)
+        # On large data the choice would cost more passes than all the rest.
+        chooses = self.positive_cost == "auto" and not self._reads_in_passes(bags)
+        first = _PLAIN if self.positive_cost == "auto" else self.positive_cost
+        costs: list[Cost] = [first if isinstance(first, str) else float(first)] * target.n_outputs
         learned, best = self._fitted_at(task, costs)
         unseen = None
         if chooses and not self._counts_mistakes(bags):
