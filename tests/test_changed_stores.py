@@ -18,6 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 from bagwise import Bags
 from bagwise.base import BagEstimator
+from bagwise.cluster import CPM3C
+from bagwise.density import APR
+from bagwise.ensemble import MILBoost
 from bagwise.exceptions import BagFileError, InvalidBagsError
 from bagwise.preprocessing import InstanceTransformer
 from bagwise.svm import SIL, MIKernelSVM
@@ -272,6 +275,17 @@ def test_nan_in_a_late_chunk_is_named(model, layout, copied):
         if isinstance(known, BagEstimator) and hasattr(known, method):
             with pytest.raises(InvalidBagsError, match=re.escape(where)):
                 getattr(known, method)(spoiled)
+
+
+@pytest.mark.parametrize("feature", range(WIDTH))
+@every([APR(), MILBoost(n_estimators=1), CPM3C(n_clusters=2)])
+def test_nan_is_named_also_in_features_that_a_model_does_not_use(model, feature, store):
+    folder, y = store
+    bags = make_bags()[0].map_instances(lambda X: X * [10.0, 1.0, 1.0, 1.0])  # the first tells all
+    fitted = clone(model).fit(bags, y)
+    write_value(folder / "instances.npy", np.nan, column=feature)
+    with pytest.raises(InvalidBagsError, match=f"at instance 1, feature {feature}"):
+        fitted.predict(Bags.open(folder))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
