@@ -215,9 +215,12 @@ def test_copies_of_the_instance_matrix(name, layout, make_bags, monkeypatch):
         memory = np.array([fit - _size_of_model(model), predict]) / size
         return (n_fit, n_predict), memory.round(2)
 
-    counted, memory = measure()
-    if (memory > limits).any():  # what is imported and compiled at first takes memory too
+    # A copy is made in every try. What is imported and compiled takes memory in the first one alone,
+    # and that two threads copy at the same moment is chance.
+    for _ in range(3):
         counted, memory = measure()
+        if (memory <= limits).all():
+            break
     assert (memory <= limits).all(), (memory, limits)
     assert counted[0] <= n_allowed[0], (counted, n_allowed)
     assert counted[1] <= n_allowed[1], (counted, n_allowed)
