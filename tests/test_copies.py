@@ -215,8 +215,8 @@ def test_copies_of_the_instance_matrix(name, layout, make_bags, monkeypatch):
         memory = np.array([fit - _size_of_model(model), predict]) / size
         return (n_fit, n_predict), memory.round(2)
 
-    # A copy is made in every try. What is imported and compiled takes memory in the first one alone,
-    # and that two threads copy at the same moment is chance.
+    # A copy is made in every try. What is imported and compiled takes memory in the first one
+    # alone, and that two threads copy at the same moment is chance.
     for _ in range(3):
         counted, memory = measure()
         if (memory <= limits).all():
