@@ -1,6 +1,5 @@
 """MICA: a 1-norm machine in which a point of each positive bag stands for it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,8 +27,8 @@ from bagwise.svm.machinery._precomputed import given_square
 from bagwise.svm.machinery._problem import HingeProblem, Solution
 from bagwise.svm.machinery._representation import expansion_attributes
 from bagwise.svm.machinery._shared_gram import shared_expansion, shared_gram
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, few_label_scores
-from bagwise.svm.machinery._trainer import KernelTrainer, Trainer
+from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount
+from bagwise.svm.machinery._trainer import KernelTrainer, PointTrainer, Trainer
 from bagwise.svm.machinery._warm_start import WarmStart
 
 _GAP = 1e-6  # relative duality gap of a linear programme that counts as solved
@@ -68,10 +67,10 @@ class MICA(MaxRuleMachine):
         It need not be positive semi-definite.
     |gamma, degree, coef0|
     |n_init|
-        With a symmetric kernel on at most 10,000 instances there is a third one, with the instances
-        that score best by the machine of `SIL`, at a low cost.
         Here the first start has equal parts of the instances of a bag; random ones have instances
-        drawn at random.
+        drawn at random. With a symmetric kernel on at most 10,000 instances there is a third one,
+        with the instances that score best by the machine of `SIL` at a low cost; ``"auto"`` then
+        takes the second and the third.
     |class_weight, pos_label|
     cache_size : float
         Megabytes for the kernel matrix. One that is larger is not formed, its columns are computed
@@ -107,8 +106,9 @@ class MICA(MaxRuleMachine):
     The defaults give an accuracy of 0.83 on standardised Musk1 (10-fold cross-validation).
 
     The solution is a local optimum. Which one depends on the start; raising ``n_init`` tries more.
-    The first programme only has to suggest key instances. With more than 1,000 rows, means and
-    negative instances, it is left after as many simplex steps as rows; all others are solved.
+    A first programme with combinations only has to suggest key instances. With more than 1,000
+    rows, means and negative instances, it is left after as many simplex steps as rows; all others
+    are solved.
     Where a linear programme has several solutions, the values of the instances decide which one is
     taken, not their order. To that end its penalties and costs are perturbed by up to one part in a
     million. Of instances that score the same, as all do while no weight differs from 0, the one
@@ -227,10 +227,9 @@ class MICA(MaxRuleMachine):
                 rough,
                 bags.offsets,
                 target.signs[:, output],
-                self.C * cost_weight[:, output],
-                few_label_scores(
-                    machine, bags.offsets, target.signs[:, output], cost_weight[:, output]
-                ),
+                self.C,
+                cost_weight[:, output],
+                machine,
             ),
         )
         weights = _weights(solutions, features.d)
@@ -287,16 +286,17 @@ class _OneNormProblem(KeyInstanceProblem):
         rough: Trainer,
         offsets: Integers,
         sign: Floats,
-        cost: Floats,
-        label_scores: Callable[[], Floats] | None,
+        C: float,
+        weight: Floats,
+        machine: PointTrainer | None,
     ) -> None:
-        super().__init__(
-            trainer, offsets, sign, cost, shared_slack=False, label_scores=label_scores
-        )
+        super().__init__(trainer, offsets, sign, C, weight, shared_slack=False, machine=machine)
         self.rough = rough
 
     def begin(self, surrogate: HingeProblem, near: Solution | None) -> Solution:
-        return super().begin(surrogate, near) if near else self.rough.solve(surrogate)
+        if surrogate.same_as(self.first_start()):
+            return self.rough.solve(surrogate)
+        return super().begin(surrogate, near)
 
     def value(self, x: Solution) -> float:
         assert x.weights is not None

@@ -13,8 +13,13 @@ from bagwise.svm.machinery._alternation import Alternation
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._problem import HingeProblem
 from bagwise.svm.machinery._sides import Sides
-from bagwise.svm.machinery._starts import N_INIT_CONSTRAINT, StartCount, few_label_scores
-from bagwise.svm.machinery._trainer import Trainer
+from bagwise.svm.machinery._starts import (
+    N_INIT_CONSTRAINT,
+    StartCount,
+    label_scores,
+    learns_from_labels,
+)
+from bagwise.svm.machinery._trainer import PointTrainer, Trainer
 
 
 @documented
@@ -37,9 +42,10 @@ class MISVM(MaxRuleMachine):
 
     The maximum of a positive bag is not convex. It is replaced by the instance that attains it, the
     convex problem is solved, and so on until the choice repeats; the objective never rises on the
-    way. The first problem has the mean instances of the positive bags in their place. A second
-    start has their likely key instances, and with an exact kernel on at most 10,000 instances a
-    third one those that score best by the machine of `SIL`, at a low cost.
+    way. The first problem has the mean instances of the positive bags in their place, a second
+    start their likely key instances. With an exact kernel on at most 10,000 instances there is a
+    third, with those that score best by the machine of `SIL` at a low cost; by default it takes the
+    place of the first.
 
     Parameters
     ----------
@@ -49,8 +55,8 @@ class MISVM(MaxRuleMachine):
         With ``"instance"``, negative bags weigh as much as they have instances.
     |kernel, gamma, degree, coef0, approx, rank|
     |n_init|
-        With an exact kernel on at most 10,000 instances there is a third one; see above.
         Here the first start has the means of bags; random ones have instances drawn at random.
+        Where there is a third one, ``"auto"`` takes the second and the third.
     |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|
     |max_iter: rounds|
     |random_state: starts and maps, n_jobs, verbose: fit|
@@ -159,21 +165,18 @@ class MISVM(MaxRuleMachine):
         shared = self.negative_slack == "bag"
         represent = self._represent if shared else self._represent_any
         representation = represent(bags, bag_weight, means="mean_instance")
+        trainer = representation.trainer
         solutions = self._alternate_outputs(
-            representation.trainer,
+            trainer,
             target,
             lambda output: KeyInstanceProblem(
-                representation.trainer,
+                trainer,
                 bags.offsets,
                 target.signs[:, output],
-                self.C * cost_weight[:, output],
+                self.C,
+                cost_weight[:, output],
                 shared_slack=shared,
-                label_scores=few_label_scores(
-                    representation.trainer if self._is_exact else None,
-                    bags.offsets,
-                    target.signs[:, output],
-                    cost_weight[:, output],
-                ),
+                machine=trainer if self._is_exact else None,
             ),
         )
         return self._fitted(representation, solutions)
@@ -191,7 +194,22 @@ class MISVM(MaxRuleMachine):
 class KeyInstanceProblem(Alternation):
     """MI-SVM of one output: rows are the key instances of positive bags and all negatives.
 
-    One more start has the instances that score best by ``label_scores``, if these are to be had.
+    Parameters
+    ----------
+    trainer : Trainer
+        Solves the convex problems of the rounds.
+    offsets : ndarray of int of shape (n_bags + 1,)
+        Where the bags begin, and where the last one ends.
+    sign : ndarray of shape (n_bags,)
+        Labels of the bags, +1 or -1.
+    C : float
+        The cost.
+    weight : ndarray of shape (n_bags,)
+        Weights of the bags.
+    shared_slack : bool
+        Whether the rows of a negative bag share one slack.
+    machine : PointTrainer, optional
+        For a third start, on few instances: those that score best by `label_scores` with it.
     """
 
     def __init__(
@@ -199,13 +217,14 @@ class KeyInstanceProblem(Alternation):
         trainer: Trainer,
         offsets: Integers,
         sign: Floats,
-        cost: Floats,
+        C: float,
+        weight: Floats,
         *,
         shared_slack: bool,
-        label_scores: Callable[[], Floats] | None = None,
+        machine: PointTrainer | None = None,
     ) -> None:
-        super().__init__(trainer, Sides.of(offsets, sign), cost)
-        self.cost, self.shared_slack, self.label_scores = cost, shared_slack, label_scores
+        super().__init__(trainer, Sides.of(offsets, sign), weight)
+        self.cost, self.shared_slack, self.machine = C * weight, shared_slack, machine
 
     def loss(self, scores: Floats) -> float:
         sides, best = self.sides, self.bag_scores(scores)
@@ -223,9 +242,10 @@ class KeyInstanceProblem(Alternation):
         return self._rows(self.sides.means)
 
     def fixed_starts(self) -> list[Callable[[], HingeProblem]]:
-        scores = self.label_scores
-        more = [] if scores is None else [lambda: self.choose(scores())]
-        return [*super().fixed_starts(), *more]
+        machine, usual = self.machine, super().fixed_starts()
+        if machine is None or not learns_from_labels(machine):
+            return usual
+        return [*usual, lambda: self.choose(label_scores(machine, self.sides, self.weight))]
 
     def key_rows(self, scores: Floats) -> HingeProblem:
         return self.choose(scores)

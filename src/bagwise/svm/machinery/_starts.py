@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from bagwise._arrays import Floats, Integers
+from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
 from bagwise._progress import report
 from bagwise.solvers import SAME_SCORE, Majorizable, MajorizeResult, majorize_minimize
@@ -27,7 +27,7 @@ StartCount: TypeAlias = int | Literal["auto"]
 
 N_INIT_CONSTRAINT: list[Any] = [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
 _FEW_INSTANCES = 10_000  # of a machine to which all matter
-_N_FIXED = 2  # starts that are not random, at least
+_N_FIXED = 2  # starts that are not random, by default; a method may have more
 _REACH = 2.0  # gains of its last round that a start may be behind the best end, and go on
 
 Point = TypeVar("Point")
@@ -237,7 +237,8 @@ def best_of_starts(
     problem : Startable
         What to minimise.
     n_init : int or "auto"
-        Number of starts: the fixed ones, then random ones. ``"auto"`` leaves out the random ones.
+        Number of starts: the fixed ones, then random ones. ``"auto"`` takes the last two of the
+        fixed ones.
     rng : Generator
         Of the random starts.
     max_iter : int
@@ -253,7 +254,10 @@ def best_of_starts(
         The best end. If there were several starts, ``ends`` has the objectives of all.
     """
     fixed = problem.fixed_starts()
-    count = len(fixed) if n_init == "auto" else n_init
+    if n_init == "auto":
+        fixed = fixed[-_N_FIXED:]
+        n_init = len(fixed)
+    count = n_init
     if count == 1:
         first = [problem.begin(fixed[0](), None)]  # the loop is handed it, and may let it go
         return majorize_minimize(
@@ -277,7 +281,16 @@ def has_random_starts(n_init: StartCount) -> bool:
     return n_init != "auto" and n_init > _N_FIXED
 
 
-def label_scores(trainer: PointTrainer, offsets: Integers, sign: Floats, weight: Floats) -> Floats:
+def learns_from_labels(machine: PointTrainer) -> bool:
+    """Tell whether `label_scores` are to be had at little cost.
+
+    All instances matter to that machine. On few it takes a moment, on many it would take longer
+    than all the rest.
+    """
+    return machine.n_instances <= _FEW_INSTANCES
+
+
+def label_scores(machine: PointTrainer, sides: Sides, weight: Floats) -> Floats:
     r"""Return the scores of a machine for which every instance bears the label of its bag.
 
     Instances of positive bags score high if there are many like them in other positive bags, and
@@ -287,35 +300,21 @@ def label_scores(trainer: PointTrainer, offsets: Integers, sign: Floats, weight:
 
     Parameters
     ----------
-    trainer : PointTrainer
+    machine : PointTrainer
         What trains on instances.
-    offsets : ndarray of int of shape (n_bags + 1,)
-        Where the bags begin, and where the last one ends.
-    sign : ndarray of shape (n_bags,)
-        Labels of the bags, +1 or -1.
+    sides : Sides
+        The positive and the negative bags.
     weight : ndarray of shape (n_bags,)
         Weights v of the bags.
     """
-    sizes, n = np.diff(offsets), trainer.n_instances
-    cost = np.repeat(weight, sizes)
-    norms = np.abs(trainer.points.diagonal()[:n])  # of a kernel that need not be definite
+    n = machine.n_instances
+    sign = np.full(n, -1.0)
+    sign[sides.unlabelled] = 1.0
+    cost = np.repeat(weight, np.diff(sides.offsets))
+    norms = np.abs(machine.points.diagonal()[:n])  # of a kernel that need not be definite
     mean = float(cost @ norms) / (cost.sum() or 1.0)
     cost /= mean or 1.0
-    rows = HingeProblem(index=np.arange(n), sign=np.repeat(sign, sizes), cost=cost)
-    return trainer.solve(rows).scores
-
-
-def few_label_scores(
-    trainer: PointTrainer | None, offsets: Integers, sign: Floats, weight: Floats
-) -> Callable[[], Floats] | None:
-    """Return what computes `label_scores`; None without a trainer or for many instances.
-
-    All instances matter to that machine. On few it takes a moment, on many it would take longer
-    than all the rest.
-    """
-    if trainer is None or trainer.n_instances > _FEW_INSTANCES:
-        return None
-    return partial(label_scores, trainer, offsets, sign, weight)
+    return machine.solve(HingeProblem(index=np.arange(n), sign=sign, cost=cost)).scores
 
 
 def balanced_error(scores: Floats, sides: Sides, weight: Floats) -> float:
