@@ -4,10 +4,12 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 
 from bagwise import Bags, all_estimators
+from bagwise.bags import _matrix
 from bagwise.testing import make_toy_bags
 
 CLASSIFIERS = {name: cls for name, cls in all_estimators() if is_classifier(cls())}
@@ -29,7 +31,8 @@ def takes_lists(name):
 
 def is_on_bags(name):
     """Tell whether a kernel matrix that is given is one between bags."""
-    return name in ("MIKernelSVM", "LabelMeanSVM", "MIGraphSVM") or "Statistic" in name
+    by_name = ("MIKernelSVM", "LabelMeanSVM", "MIGraphSVM")
+    return name in by_name or "Statistic" in name or "Minimax" in name
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -135,6 +138,24 @@ def test_precomputed_kernel_that_is_indefinite(name):
     warns = pytest.warns(UserWarning, match=r"not positive semi-definite.*-0\.5 times the largest")
     with warns, refuses:
         model.fit(gram, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", WITH_KERNEL)
+def test_a_precomputed_kernel_may_be_larger_than_a_chunk(name, make, monkeypatch):
+    """Rows of scattered bags are then read block by block, in a fit and by predictions."""
+    monkeypatch.setattr(_matrix, "_CHUNK_BYTES", 1000)
+    made, y = make_toy_bags(12)
+    bags = Bags.from_list(made)
+    offsets = np.arange(13) if is_on_bags(name) else bags.offsets
+    X = np.asarray(bags.instances)[: offsets[-1]]
+    given = Bags(make(X @ X.T), offsets)
+    model = CLASSIFIERS[name](kernel="precomputed").fit(given, y)
+    order = np.random.default_rng(0).permutation(12)
+    scores, copied = (model.decision_function(b) for b in (given[order], given[order].compact()))
+    np.testing.assert_allclose(scores, copied, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scores, model.decision_function(given)[order], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_KERNEL if is_on_bags(name)])

@@ -163,7 +163,9 @@ def expand(model: Any, instances: Any, fitted: Mapping[str, Any] | None = None) 
     if "coef_" in fitted:
         return linear_scores(instances, fitted["coef_"])
     if model.kernel == "precomputed":
-        return np.asarray(instances[:, fitted["support_"]] @ fitted["dual_coef_"].T, np.float64)
+        return linear_scores(
+            instances, fitted["dual_coef_"], lambda block: block[:, fitted["support_"]]
+        )
     scores: Floats = model._fitted_kernel(fitted).expand(
         instances, fitted["support_vectors_"], fitted["dual_coef_"]
     )
