@@ -1,6 +1,7 @@
 """Machines on instances that are read in passes: one model from memory, a store or a selection."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from bagwise import Bags
 from bagwise.bags import _matrix
 from bagwise.exceptions import BagFileError, InvalidBagsError
 from bagwise.solvers import PassRows
+from bagwise.solvers.operators import _pass_rows
 from bagwise.solvers.svm import _pass_svm_bounds, _pass_svm_search
-from bagwise.svm import MISVM, PCSVM, SIL, miSVM
+from bagwise.svm import MIODM, MISVM, ODM, PCSVM, SIL, miSVM
 from bagwise.svm.machinery import _kernel_machine, _pass_trainer, _projection
 
 METHODS = {"SIL": SIL, "MISVM": MISVM, "miSVM": miSVM, "PCSVM": PCSVM}
@@ -73,6 +75,82 @@ def test_the_convex_problem_has_the_solution_that_it_has_in_memory(C, sparse, mo
     assert model.result_.gap <= 1e-3 * model.result_.objective
     assert model.result_.lower_bound <= exact.objective * (1 + 1e-9)
     assert exact.objective * (1 - 1e-6) <= model.result_.objective <= exact.objective * (1 + 1e-3)
+
+
+def few_and_wide(n_bags=30, size=5, n_features=1100):
+    """Return float32 bags whose inner products are kept, and labels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_bags * size, n_features)), np.arange(n_bags) % 2
+    X[::size, :20] += y[:, None]
+    return Bags(X.astype(np.float32), np.arange(0, len(X) + 1, size)), y
+
+
+WIDE_METHODS = {**METHODS, "ODM": ODM, "MIODM": partial(MIODM, solver="local")}
+
+
+@pytest.mark.parametrize("name", WIDE_METHODS)
+def test_few_rows_of_many_features_are_known_by_inner_products(name, tmp_path, monkeypatch):
+    """One model wherever they lie; and that of the kernel matrix, if it is given."""
+    monkeypatch.setattr(_pass_rows, "_FEW_VALUES", 40_000)  # a third of the rows at a time
+    bags, y = few_and_wide()
+    bags.write(tmp_path / "made.bags")
+    places = [(bags, None), *((Bags.open(tmp_path / "made.bags"), m) for m in (None, "60kB"))]
+    make = partial(WIDE_METHODS[name], C=0.1, kernel="linear")
+    models = [make(max_memory=limit).fit(place, y) for place, limit in places]
+    fold = np.random.default_rng(1).permutation(30)[:20]
+    models += [make().fit(some, y[fold]) for some in (bags[fold], bags[fold].compact())]
+    for model, same in (models[:2], models[1:3], models[3:]):
+        np.testing.assert_array_equal(fitted(model), fitted(same))
+    if name in ("SIL", "ODM"):
+        X = bags.instances.astype(float)
+        given = WIDE_METHODS[name](C=0.1, kernel="precomputed")
+        given.fit(Bags(X @ X.T, bags.offsets), y)
+        assert models[0].result_.objective == pytest.approx(given.result_.objective, rel=1e-5)
+    scores = bags.instances @ models[0].coef_[0] + models[0].intercept_
+    np.testing.assert_allclose(scores, models[0].instance_decision_function(bags), atol=1e-5)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+def test_few_rows_of_many_features_are_certified_at_any_cost(C, monkeypatch):
+    bags, y = few_and_wide()
+    passes, dot = [], PassRows.dot
+    monkeypatch.setattr(PassRows, "dot", lambda rows, w: passes.append(w) or dot(rows, w))
+    result = SIL(kernel="linear", C=C).fit(bags, y).result_
+    assert result.converged
+    assert 0.0 <= result.gap <= 1e-3 * max(1.0, result.objective)
+    assert len(passes) <= 4  # to score training bags, not to learn
+    monkeypatch.setattr(_pass_trainer, "_FEW_POINTS", 10)
+    other = SIL(kernel="linear", C=C).fit(bags, y).result_
+    assert other.objective == pytest.approx(result.objective, rel=2e-3)
+    assert result.lower_bound <= other.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n_features", [1100, 1600])
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_few_rows_of_noise_are_certified(n_features, C, monkeypatch):
+    """Half as many features nearly separate noise: there steps on pairs of rows get nowhere."""
+    bags, _ = few_and_wide(240, 10, n_features)
+    y = np.arange(240) % 2
+    monkeypatch.setattr(_pass_trainer, "_PAIR_STEPS", 20)
+    result = SIL(kernel="linear", C=C, positive_cost=1.0).fit(bags, y).result_
+    assert result.converged
+    assert 0.0 <= result.gap <= 1e-3 * max(1.0, result.objective)
+
+
+@pytest.mark.parametrize("C", [1e4, 1e11])
+def test_what_a_large_cost_magnifies_is_mended_by_a_factor(C, monkeypatch):
+    """Rows that can be separated have an optimum that no larger cost changes."""
+    monkeypatch.setattr(_pass_trainer, "solve_svm_by_passes", None)  # there is no need of passes
+    bags, y = few_and_wide(320)
+    models = [SIL(kernel="linear", C=cost, positive_cost=1.0).fit(bags, y) for cost in (1e3, C)]
+    for model in models:
+        assert model.result_.converged
+        assert model.result_.gap <= 1e-3 * model.result_.objective
+        sign = np.repeat(2.0 * y - 1.0, 5)
+        assert (sign * model.instance_decision_function(bags)).min() >= 1.0 - 1e-7
+    first, last = (model.result_.objective for model in models)
+    assert last == pytest.approx(first, rel=1e-3)
+    assert last == pytest.approx(0.5 * np.sum(models[1].coef_ ** 2), rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["MISVM", "miSVM"])

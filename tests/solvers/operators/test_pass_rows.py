@@ -8,6 +8,7 @@ from bagwise import Bags
 from bagwise.bags import BagSource, _matrix
 from bagwise.exceptions import BagFileError, InvalidBagsError, MemoryLimitError
 from bagwise.solvers import PassRows
+from bagwise.solvers.operators import _pass_rows
 
 LAYOUTS = ("dense", "float32", "csr", "scattered", "mapped", "mapped csr")
 OFFSETS = np.array([0, 3, 4, 90, 200, 310, 400])
@@ -39,7 +40,7 @@ def lay(layout, folder):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("with_more", [False, True])
-def test_products_are_those_of_the_matrix(layout, with_more, tmp_path):
+def test_products_are_those_of_the_matrix(layout, with_more, tmp_path, monkeypatch):
     bags, X = lay(layout, tmp_path)
     more = np.random.default_rng(1).normal(size=(5, 6)).astype(X.dtype)
     rows = PassRows(
@@ -55,6 +56,9 @@ def test_products_are_those_of_the_matrix(layout, with_more, tmp_path):
     np.testing.assert_allclose(rows.curvature_diagonal(bend), bend @ squares, rtol=1e-6)
     some = np.array([len(X) - 1, 5, 0, len(X) - 3, 7, 5])
     np.testing.assert_allclose(rows.take(some).dot(w), X[some] @ w, atol=1e-6)
+    for values in (2**22, 500, 1):  # that may be copied at a time
+        monkeypatch.setattr(_pass_rows, "_FEW_VALUES", values)
+        np.testing.assert_allclose(rows.gram(), X.astype(float) @ X.T, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["scattered", "mapped", "mapped csr"])

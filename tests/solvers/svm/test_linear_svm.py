@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.svm import SVC, LinearSVC
 
 import bagwise.solvers.svm._linear_svm as linear_dual
+import bagwise.solvers.svm._linear_svm_interior as interior
 import bagwise.solvers.svm._linear_svm_kernels as kernels
 from bagwise.solvers import FeatureRows, Status, solve_linear_svm, solve_qp, solve_svm_dual
 from bagwise.solvers.svm._linear_problem import LinearProblem
@@ -402,6 +403,58 @@ def test_a_cost_that_nearly_separates_rows_that_are_not_many(loss, cost, sparse)
     _assert_optimal(p, r, loss)
 
 
+@pytest.mark.parametrize("gap", [1e-1, 1e-3])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("name", ZOO)
+def test_a_gap_that_will_do_is_certified(small_limits, name, intercept, gap):
+    p = ZOO[name]()
+    r, exact = _solve(p, intercept=intercept, gap=gap), _solve(p, intercept=intercept)
+    assert r.status == Status.CONVERGED
+    enough = gap * abs(r.objective) + 1e-12
+    assert r.objective - r.lower_bound <= enough
+    assert r.lower_bound <= exact.objective + 1e-9 * abs(exact.objective)
+    assert exact.objective * (1.0 - 1e-9) <= r.objective <= exact.objective + enough
+    assert ((r.x >= 0.0) & (r.x <= p.cost)).all()
+
+
+def many_features(cost, n=5000, d=700, seed=0):
+    """Return sparse rows of which about as many are free as there are features."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.02, rng=rng, format="csr")
+    sign = np.where(X @ rng.normal(size=d) > 0.0, 1.0, -1.0)
+    sign[rng.random(n) < 0.2] *= -1.0
+    return Problem(X, sign, np.full(n, cost), np.ones(n))
+
+
+@pytest.mark.parametrize("cost", [1.0, 100.0])
+@pytest.mark.parametrize("sweeps", [800, 10])
+def test_many_features_take_less_to_a_gap(monkeypatch, cost, sweeps):
+    """By sweeps alone, or by these and steps in the interior."""
+    monkeypatch.setattr(linear_dual, "_LOOSE_SWEEPS", sweeps)
+    p, systems = many_features(cost), []
+    made = interior._System.__init__
+    monkeypatch.setattr(
+        interior._System, "__init__", lambda self, *given: systems.append(1) or made(self, *given)
+    )
+    exact, n_exact = _solve(p), len(systems)
+    r = _solve(p, gap=1e-2)
+    assert 0.0 <= r.objective - r.lower_bound <= 1e-2 * r.objective
+    assert exact.objective * (1.0 - 1e-9) <= r.objective <= 1.01 * exact.objective
+    assert len(systems) - n_exact <= 10 < 14 <= n_exact
+
+
+@pytest.mark.parametrize("cost", [1.0, 1e4])
+def test_features_that_nearly_separate_noise(monkeypatch, cost):
+    """Steps on pairs of rows get nowhere, and Newton steps are dear; those in the interior end."""
+    rng = np.random.default_rng(0)
+    X, sign = rng.normal(size=(1300, 660)), np.where(rng.random(1300) < 0.5, -1.0, 1.0)
+    p = Problem(X, sign, np.full(1300, cost), np.ones(1300))
+    monkeypatch.setattr(linear_dual._Search, "_finish", None)
+    r = _solve(p, gap=1e-3)
+    assert 0.0 <= r.objective - r.lower_bound <= 1e-3 * r.objective
+    assert r.n_iter < 100
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_weight_of_two_is_a_repetition(loss):
     p = _problem()
@@ -480,6 +533,7 @@ def test_can_be_cut(monkeypatch):
 
     monkeypatch.setattr(linear_dual, "checkpoint", interrupt)
     monkeypatch.setattr(linear_dual, "_MANY_FEATURES", 1)
+    monkeypatch.setattr(linear_dual, "_LARGEST_SYSTEM", 0)
     with pytest.raises(KeyboardInterrupt):
         _solve(_problem(n=200, cost=100.0), tol=1e-9)
 
@@ -496,6 +550,7 @@ def test_can_be_cut(monkeypatch):
         ({"instances": np.full((4, 2), np.inf)}, "instances must hold finite"),
         ({"instances": sp.csr_array(np.full((4, 2), np.nan))}, "instances must hold finite"),
         ({"rows": [0, 1, 2, 4]}, "rows must lie between 0 and 3"),
+        ({"gap": np.nan}, "gap of solve_linear_svm must be a number, not negative. Got nan"),
     ],
 )
 def test_errors_say_what_is_wrong(changes, message):

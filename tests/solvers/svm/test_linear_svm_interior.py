@@ -12,6 +12,12 @@ from bagwise.solvers.svm._linear_svm_interior import InteriorSearch
 COSTS = [1e-3, 1.0, 1e2, 1e4]
 
 
+def run_to(problem, gap):
+    search = InteriorSearch(problem)
+    search.run(gap, 100)
+    return search.point()
+
+
 def mixed_rows(n, d, density, seed=0):
     """Return sparse rows whose signs are noise: many are at their costs, about ``d`` are free."""
     rng = np.random.default_rng(seed)
@@ -25,7 +31,7 @@ def test_the_solution_is_that_of_pair_steps(C):
     cost = C * np.random.default_rng(1).uniform(0.0, 1.0, 300).round(1)  # some take no part
     target = np.random.default_rng(2).uniform(0.5, 1.5, 300)
     problem = LinearProblem(FeatureRows(X), sign, cost, target, False, 0.0)
-    point = InteriorSearch(problem).run(1e-11, 100)
+    point = run_to(problem, 1e-11)
     dense = X.toarray().astype(np.float64)
     expected = solve_svm_dual(dense @ dense.T, sign, cost, target=target, tol=1e-9)
     assert point.dual <= expected.objective * (1 + 1e-6)
@@ -40,9 +46,27 @@ def test_both_bounds_meet_with_any_intercept(C, rho):
     X, sign = mixed_rows(400, 15, 0.4, seed=3)
     problem = LinearProblem(FeatureRows(X), sign, np.full(400, C), np.ones(400), False, rho)
     search = InteriorSearch(problem)
-    point = search.run(1e-11, 100)
+    search.run(1e-11, 100)
+    point = search.point()
     assert search.n_iter < 50
     assert 0.0 <= point.primal - point.dual + 1e-12 * point.primal <= 1e-5 * point.primal
+
+
+@pytest.mark.parametrize("C", COSTS)
+def test_weights_and_multipliers_on_the_way_bound_the_optimum_soon(C):
+    X, sign = mixed_rows(400, 40, 0.4, seed=3)
+    problem = LinearProblem(FeatureRows(X), sign, np.full(400, C), np.ones(400), False, 0.0)
+    exact, search = run_to(problem, 1e-12), InteriorSearch(problem)
+    for gap in (0.3, 0.1, 1e-2, 1e-3):
+        search.run(gap, 100)
+        point = search.inner_point()
+        assert point.dual <= exact.primal * (1 + 1e-9)
+        assert exact.dual * (1 - 1e-9) <= point.primal
+        np.testing.assert_allclose(point.z, X @ point.w, atol=1e-9)
+        assert problem.primal(point.w, point.b, point.z) == point.primal
+    assert point.primal - point.dual <= 1e-2 * point.primal
+    outer = search.point()
+    assert C < 1.0 or point.primal - point.dual <= outer.primal - outer.dual
 
 
 @pytest.mark.parametrize("C", COSTS)
@@ -52,7 +76,7 @@ def test_it_ends_where_rows_of_both_signs_can_be_told_apart(C):
     sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     X[:, 0] += sign
     problem = LinearProblem(FeatureRows(X), sign, np.full(500, C), np.ones(500), False, 0.0)
-    point = InteriorSearch(problem).run(1e-12, 100)
+    point = run_to(problem, 1e-12)
     expected = solve_linear_svm(X, sign, C, tol=1e-9)
     np.testing.assert_allclose(point.dual, expected.objective, rtol=1e-5)
 

@@ -49,10 +49,17 @@ def objective(X, sign, C, w, b):
     return 0.5 * w @ w + C * np.maximum(1.0 - sign * (X @ w + b), 0.0).sum()
 
 
-@pytest.fixture(params=["usual", "smoothing", "small sets", "narrow sets", "pools", "coordinates"])
+@pytest.fixture(
+    params=["usual", "memory", "smoothing", "small sets", "narrow sets", "pools", "coordinates"]
+)
 def way(request, monkeypatch):
     """Send small problems the ways of large ones."""
-    if request.param != "usual":
+    if request.param == "memory":
+        monkeypatch.setattr(_pass_svm_search, "_MANY_FEATURES", 1)
+        monkeypatch.setattr(_pass_svm_search, "_FEW_ROWS", 100)
+        monkeypatch.setattr(_pass_svm_search, "_CHEAP_PASSES", 0)
+        monkeypatch.setattr(_pass_svm_search, "_SETS", 0)
+    elif request.param != "usual":
         monkeypatch.setattr(_pass_svm_sets, "_SET", 40)
         monkeypatch.setattr(_pass_svm_sets, "_FEWEST", 10)
         monkeypatch.setattr(_pass_svm_bounds, "_SMALLEST_POOL", 60)
@@ -116,6 +123,51 @@ def test_bounds_hold_at_every_early_stop(C, way):
         assert result.n_iter <= passes
         assert result.lower_bound <= best * (1 + 1e-9)
         assert result.objective >= best * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("n", [1800, 2400])
+def test_rows_that_are_few_beside_their_features_are_solved_in_memory(n, monkeypatch):
+    """Of noise nearly all rows fall short: Newton steps on samples and pools get nowhere."""
+    rng = np.random.default_rng(0)
+    X, sign = rng.normal(size=(n, 620)).astype(np.float32), np.where(np.arange(n) % 4, -1.0, 1.0)
+    copied, take = [], PassRows.take
+    monkeypatch.setattr(
+        PassRows, "take", lambda rows, some: copied.append(len(some)) or take(rows, some)
+    )
+    for C in (1e-2, 1e3):
+        found = solve_svm_by_passes(rows_of(X), sign, C)
+        assert found.status is Status.CONVERGED
+        assert 0.0 <= found.objective - found.lower_bound <= 1e-3 * found.objective
+        assert found.n_iter <= _pass_svm_search._CHEAP_PASSES + 8
+        x, b = found.x, found.intercept
+        assert found.objective == pytest.approx(objective(X, sign, C, x, b), rel=1e-6)
+    assert n in copied
+    monkeypatch.setattr(_pass_svm_bounds, "_POOL_VALUES", 620 * (n - 2))  # not all may be
+    copied.clear()
+    solve_svm_by_passes(rows_of(X), sign, 1e-2)
+    assert n not in copied
+
+
+def test_a_set_on_which_steps_are_slow_is_left(monkeypatch):
+    """About twice as many rows as features, of noise, are nearly separated by large costs."""
+    steps, solve = [], _pass_svm_sets.solve_svm_dual
+
+    def counted(gram, *terms, **settings):
+        solved = solve(gram, *terms, **settings)
+        steps.append(solved.n_iter / len(gram))
+        return solved
+
+    monkeypatch.setattr(_pass_svm_sets, "solve_svm_dual", counted)
+    rng = np.random.default_rng(0)
+    X, sign = rng.normal(size=(2400, 1100)), np.where(np.arange(2400) % 2, -1.0, 1.0)
+    found = solve_svm_by_passes(rows_of(X), sign, 100.0)
+    assert 0.0 <= found.objective - found.lower_bound <= 1e-3 * found.objective
+    assert max(steps) <= 501
+    monkeypatch.setattr(_pass_svm_sets, "_PAIR_STEPS", 1)
+    steps.clear()
+    again = solve_svm_by_passes(rows_of(X), sign, 100.0)
+    assert again.objective == pytest.approx(found.objective, rel=2e-3)
+    assert len(steps) <= _pass_svm_search._SETS  # no set is the start of another
 
 
 def test_a_start_is_never_lost():
@@ -239,7 +291,8 @@ def test_products_sums_and_sweeps_of_all_rows_are_passes(C, way, monkeypatch):
 
         monkeypatch.setattr(owner, name, counted)
     X, sign = make("plain")
-    assert solve_svm_by_passes(rows_of(X), sign, C).n_iter == len(taken) > 0
+    n_iter = solve_svm_by_passes(rows_of(X), sign, C).n_iter
+    assert n_iter == len(taken) + (way == "memory") > 0  # where all are copied once
 
 
 def test_rows_of_very_many_features_are_swept(monkeypatch):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import cycle
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
-from bagwise._threads import ordered_map
+from bagwise._threads import checkpoint, ordered_map
 from bagwise.bags import Bags, BagSource, Chunk, segment_rows
 from bagwise.exceptions import SolverError
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
@@ -176,6 +177,21 @@ class PassRows(RowOperator):
             return written(self.take(rows).gram(), out)
         columns = np.arange(self.n) if columns is None else columns
         return written(cross_products(self.features(rows), self.features(columns)), out)
+
+    def gram(self) -> Floats:
+        """Return the inner products of the rows with one another; two blocks of rows are copied."""
+        out = np.empty((self.n, self.n))
+        blocks = np.array_split(np.arange(self.n), ceil(self.n * self.width / _FEW_VALUES))
+        blocks = [block for block in blocks if len(block)]
+        for number, rows in enumerate(blocks):
+            left = self.features(rows)
+            for columns in blocks[number:]:
+                checkpoint()
+                right = left if columns is rows else self.features(columns)
+                part = cross_products(left, right)
+                out[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = part
+                out[columns[0] : columns[-1] + 1, rows[0] : rows[-1] + 1] = part.T
+        return self._checked(out)
 
     def products(self, rows: Integers, coef: Floats, columns: Integers | None = None) -> Floats:
         """Return the inner products of a sum of rows with some rows, or with all: one pass."""

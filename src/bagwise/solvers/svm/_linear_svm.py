@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from bagwise._arrays import Floats, Integers
 from bagwise._progress import report
 from bagwise._threads import checkpoint, single_blas_thread
-from bagwise.solvers._checks import check_limits, checked_array, checked_terms
+from bagwise.solvers._checks import check_limits, check_tol, checked_array, checked_terms
 from bagwise.solvers._result import Result, Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.svm._coordinate_descent import CoordinateDescent
@@ -50,6 +50,8 @@ _PATIENCE = 100  # most sweeps in which the violation should halve
 _VISIT = 100.0  # products of two numbers of dense matrices in the time of one that a sweep takes
 _CHEAP = 8.0  # sweeps in the time of a system, from which on they are tried before others
 _HASTE = 50  # the same, where other steps are at hand
+_LOOSE_SWEEPS = 800  # the same where a gap will do
+_SYSTEMS = 25.0  # in whose time they are to come to it; most sweeps are over few rows
 _SWEEPS = 500  # most sweeps of coordinate descent before Newton steps take over
 
 
@@ -61,7 +63,8 @@ class LinearSVMResult(Result):
     ----------
     coef : ndarray of shape (d,)
         The weights ``w``. If converged they are the rows summed with ``sign * alpha``, or 0 where
-        that is better; if not, another point may have a lower objective and is returned instead.
+        that is better; if not, or if a gap was asked for, another point may have a lower objective
+        and is returned instead.
     intercept : float
         The constant ``b`` of the decision function.
     decision : ndarray of float
@@ -84,6 +87,7 @@ def solve_linear_svm(
     intercept: Literal["free", "penalized", "none"] = "free",
     alpha0: ArrayLike | None = None,
     tol: float = 1e-6,
+    gap: float = 0.0,
     max_iter: int = 1000,
 ) -> LinearSVMResult:
     r"""Train a linear support vector machine.
@@ -135,6 +139,9 @@ def solve_linear_svm(
         ``s alpha`` may grow minus the smallest of one whose ``s alpha`` may shrink, else how far
         a row's ``v`` is on the wrong side of the intercept. A duality gap of at most a thousandth
         of ``tol``, relative to the objective, will do as well.
+    gap : float
+        A larger relative duality gap that will do. With the hinge the search looks for it on its
+        way; many rows of many features then take a fraction of the time.
     max_iter : int
         Most sweeps of coordinate descent, Newton steps and steps in the interior together. Steps on
         the Gram matrix, and those that spare it, count as one.
@@ -154,6 +161,7 @@ def solve_linear_svm(
     started = perf_counter()
     name = "solve_linear_svm"
     check_limits(name, tol, max_iter)
+    check_tol(name, gap, "gap")
     if loss not in ("hinge", "squared_hinge"):
         msg = f"{name}: loss must be 'hinge' or 'squared_hinge'. Got {loss!r}."
         raise ValueError(msg)
@@ -165,7 +173,7 @@ def solve_linear_svm(
     start = None if alpha0 is None else checked_array(name, "alpha0", alpha0, (matrix.n,))
     rho = {"free": 0.0, "penalized": 1.0, "none": None}[intercept]
     problem = LinearProblem(matrix, signs, costs, targets, loss == "squared_hinge", rho)
-    search = _Search(problem, tol, max_iter)
+    search = _Search(problem, tol, max_iter, gap)
     with single_blas_thread():
         point = problem.without_rounding(search.run(start))
     status = Status.CONVERGED if search.is_optimal(point) else search.status
@@ -187,8 +195,8 @@ def solve_linear_svm(
 class _Search:
     """The order of events: a start, proximal steps of growing weight, the certificate."""
 
-    def __init__(self, problem: LinearProblem, tol: float, max_iter: int) -> None:
-        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+    def __init__(self, problem: LinearProblem, tol: float, max_iter: int, gap: float = 0.0) -> None:
+        self.problem, self.tol, self.max_iter, self.gap = problem, tol, max_iter, gap
         self.n_iter, self.last_iter = 0, max_iter
         self.work, self.most_work = 0.0, np.inf  # of Newton steps
         self.status = Status.MAX_ITER
@@ -201,7 +209,12 @@ class _Search:
     def is_optimal(self, point: LinearPoint) -> bool:
         """Tell whether the certificate of a point says that it is good enough."""
         gap = max(point.primal - point.dual, np.finfo(np.float64).eps * abs(point.primal))
-        return bool(point.residual <= self.tol or gap <= 1e-3 * self.tol * abs(point.primal))
+        enough = max(self.gap, 1e-3 * self.tol) * abs(point.primal)
+        return bool(point.residual <= self.tol or gap <= enough)
+
+    def will_do(self, point: LinearPoint) -> bool:
+        """Tell whether a point is good enough though it is not meant to be exact."""
+        return self.gap > 0.0 and self.is_optimal(point)
 
     def run(self, alpha0: Floats | None) -> LinearPoint:
         """Return the solution."""
@@ -211,16 +224,16 @@ class _Search:
         # not many more rows than features. Steps on pairs of rows do not mind, nor do steps in the
         # interior of the box.
         others: list[Callable[[LinearPoint], LinearPoint]] = []
-        if self._has_gram():
-            others = [self._pair_steps]
-        elif self._has_interior():
+        if self._has_interior():
             others = [self._interior]
             if self._has_cheap_sweeps() and not self._has_many():
                 others = [self._sweeps, self._interior]
+        elif self._has_gram():
+            others = [self._pair_steps]
         for other in others:
             if self.is_optimal(point) or self.n_iter >= self.max_iter:
                 return point
-            point = min(point, other(point), key=lambda point: point.residual)
+            point = min(point, other(point), key=self._rank)
         if others and not self.is_optimal(point):
             self.last_iter, self.most_work = self.max_iter, np.inf
             point = self._finish(point)
@@ -229,17 +242,18 @@ class _Search:
     def _limit_newton(self) -> None:
         """Allow so many Newton steps from now on that other steps do not come too late."""
         self.last_iter, self.most_work = self.max_iter, np.inf
-        if self._has_gram():
-            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
-        elif self._has_interior():
+        if self._has_interior():
             self.most_work = self.work + _SLOW_SYSTEMS * system_work(self.problem.matrix)
+        elif self._has_gram():
+            self.last_iter = min(self.max_iter, self.n_iter + _SLOW)
 
     def _search(self, alpha0: Floats | None) -> LinearPoint:
         problem, start = self.problem, None
         if alpha0 is not None:
             with np.errstate(all="ignore"):  # its square may be too large for a number
                 point = problem.point(problem.feasible(alpha0))
-                if np.isfinite(point.primal - point.dual) and point.residual <= self.tol:
+                is_finite = np.isfinite(point.primal - point.dual)
+                if is_finite and (point.residual <= self.tol or self.will_do(point)):
                     return point
                 start = self._moved(alpha0, point)
         if self.max_iter == 0:
@@ -266,7 +280,7 @@ class _Search:
         else:
             weight = self._first_weight(start)
             return self._sharpen(start.w, start.b, start.z, start.alpha, weight, _REACH / weight)
-        if point.residual <= self.tol:
+        if point.residual <= self.tol or self.will_do(point):
             return point
         self._limit_newton()
         return point if self._is_far(point) else self._finish(point)
@@ -303,6 +317,10 @@ class _Search:
         self.history.append(point.primal)
         return point
 
+    def _rank(self, point: LinearPoint) -> tuple[bool, float]:
+        """Return what is less for a better point."""
+        return not self.will_do(point), point.residual
+
     def _first_weight(self, start: LinearPoint) -> float:
         """Return a weight at which the band holds enough rows to determine all features."""
         problem = self.problem
@@ -323,16 +341,28 @@ class _Search:
         return fits and problem.rho == 0.0 and len(set(problem.sign)) == 2
 
     def _has_interior(self) -> bool:
-        """Tell whether the problem is one for steps in the interior: many rows, few features."""
-        problem = self.problem
-        fits = problem.matrix.d <= min(_LARGEST_SYSTEM, problem.matrix.n)
-        return fits and not problem.squared and not self._has_gram()
+        """Tell whether the problem is one for steps in the interior: many rows, few features.
+
+        Where the Gram matrix fits, steps on pairs of rows may take long if features are many.
+        """
+        matrix = self.problem.matrix
+        fits = matrix.d <= min(_LARGEST_SYSTEM, matrix.n) and not self.problem.squared
+        return fits and (not self._has_gram() or matrix.d >= _MANY_FEATURES)
 
     def _has_cheap_sweeps(self) -> bool:
         """Tell whether there are steps in the interior, and one takes as long as many sweeps."""
         matrix = self.problem.matrix
         sweep = _VISIT * matrix.n * matrix.width
         return self._has_interior() and system_work(matrix) >= _CHEAP * sweep
+
+    @property
+    def _most_sweeps(self) -> int:
+        """How many sweeps take as long as steps in the interior to a gap, if there are any."""
+        if not self._has_interior():
+            return _LOOSE_SWEEPS
+        matrix = self.problem.matrix
+        sweep = _VISIT * matrix.n * matrix.width
+        return int(np.clip(_SYSTEMS * system_work(matrix) / sweep, _HASTE, _LOOSE_SWEEPS))
 
     def _has_many(self) -> bool:
         """Tell whether features are so many that coordinate descent comes first."""
@@ -366,7 +396,7 @@ class _Search:
         result = solve_svm_dual(
             problem.matrix.gram(), problem.sign, problem.cost, target=problem.target,
             alpha0=None if start is None else start.alpha,
-            tol=0.5 * self.tol, max_iter=10_000 + 50 * problem.matrix.n,
+            tol=0.5 * self.tol, gap=self.gap, max_iter=10_000 + 50 * problem.matrix.n,
             loss="squared_hinge" if problem.squared else "hinge",
         )  # fmt: skip
         self.n_iter += 1
@@ -378,12 +408,14 @@ class _Search:
 
     def _interior(self, start: LinearPoint) -> LinearPoint:
         search, best, first = InteriorSearch(self.problem), start, self.n_iter
-        for gap in _INTERIOR_GAPS:
-            point = self._polish(search.run(gap, self.max_iter - first))
+        looser = (self.gap, 0.3 * self.gap) if self.gap > 0.0 else ()
+        for gap in (*looser, *_INTERIOR_GAPS):
+            search.run(gap, self.max_iter - first)
+            point = search.inner_point() if gap in looser else self._polish(search.point())
             self.n_iter = first + search.n_iter
             self.history.append(point.primal)
             report("step", self.n_iter, objective=point.primal)
-            best = min(best, point, key=lambda point: point.residual)
+            best = min(best, point, key=self._rank)
             if self.is_optimal(best) or search.is_stuck or self.n_iter >= self.max_iter:
                 break
         return best
@@ -456,6 +488,10 @@ class _Search:
             w, b, z, alpha = self._proximal_step(w, b, z, alpha, weight * scale, reach)
             self.history.append(problem.primal(w, b, z))
             report("step", self.n_iter, objective=self.history[-1])
+            if self.gap > 0.0:
+                point = self._or_better(problem.point(problem.feasible(alpha)), w, b, z)
+                if self.will_do(point):
+                    return point
             violation = self._violation(alpha, z, b)
             at_end = self._is_late or weight > 1e6 / tol
             if violation <= tol or at_end or (weight == largest and violation <= 1e4 * tol):
@@ -574,7 +610,10 @@ class _Search:
         every = active = np.flatnonzero(problem.cost > 0)
         # Against a Newton step, a sweep over sparse rows is cheap, but each takes from max_iter.
         mark, marked, patience = np.inf, 0, min(20.0 * matrix.d / matrix.width, patience)
-        for count in range(1, _SWEEPS + 1):
+        look, most = np.inf, _SWEEPS
+        if self.gap > 0.0:  # which is near before the violation falls
+            look, most, patience = 4, self._most_sweeps, np.inf
+        for count in range(1, most + 1):
             is_whole = len(active) == len(every)
             active = descent.sweep([(matrix.take(active), active)])
             self.n_iter += 1
@@ -584,6 +623,10 @@ class _Search:
                     break
                 active = every
                 descent.look_everywhere()
+            if count >= look:
+                point, look = problem.point(problem.feasible(descent.alpha)), 1.4 * look
+                if self.will_do(point):
+                    return point
             if count - marked >= patience:
                 if descent.violation > 0.5 * mark:  # too slow: Newton steps will do better
                     break

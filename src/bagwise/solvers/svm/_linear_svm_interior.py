@@ -5,6 +5,8 @@ Each takes one system of the size of the features, like a Newton step in the pri
 hundreds of kinks where about as many rows as features are free, or nearly all rows are.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -52,13 +54,26 @@ class InteriorSearch:
         value = 0.5 * float(self.w @ self.w) + float(self.cost @ self.high)
         return self.products / max(value, 1e-300)
 
-    def run(self, tol: float, max_iter: int) -> LinearPoint:
-        """Go on until the gap is ``tol``, or for so many steps in all; return the point there."""
+    def run(self, tol: float, max_iter: int) -> None:
+        """Go on until the gap is ``tol``, or for so many steps in all."""
         while self.n_iter < max_iter and self.gap > tol and not self.is_stuck:
             checkpoint()
             self.is_stuck = not self._step()
             self.n_iter += 1
+
+    def point(self) -> LinearPoint:
+        """Return the multipliers, those near a bound at it, with the weights that they make."""
         return self.problem.point(self.problem.feasible(self._snapped()))
+
+    def inner_point(self) -> LinearPoint:
+        """Return the multipliers with the weights as they are here.
+
+        Far from the optimum these two are nearer to it than what one makes of the other.
+        """
+        problem, alpha = self.problem, np.zeros(self.problem.matrix.n)
+        alpha[self.used] = self.alpha
+        inner, z = problem.point(problem.feasible(alpha)), problem.matrix.dot(self.w)
+        return replace(inner, w=self.w, b=self.b, z=z, primal=problem.primal(self.w, self.b, z))
 
     def _snapped(self) -> Floats:
         """Return the multipliers, at a bound where they are smaller than what it pushes with."""

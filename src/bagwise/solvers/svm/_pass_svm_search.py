@@ -7,6 +7,7 @@ from bagwise._threads import checkpoint
 from bagwise.solvers._result import Status
 from bagwise.solvers.operators._feature_rows import FeatureRows
 from bagwise.solvers.operators._pass_rows import PassRows
+from bagwise.solvers.svm._linear_svm import solve_linear_svm
 from bagwise.solvers.svm._multipliers import balanced
 from bagwise.solvers.svm._pass_svm_bounds import Bounds, Point, joined, largest
 from bagwise.solvers.svm._pass_svm_coordinates import PASSES, CoordinateSearch
@@ -17,6 +18,9 @@ from bagwise.solvers.svm._primal_newton import NewtonModel
 POOLS = 3  # how often pools are tried
 
 _WIDE = 3000  # features; with more of them coordinate steps come before Newton steps
+_FEW_ROWS = 4  # for each feature: so many rows are solved in memory, if they may be copied
+_MANY_FEATURES = 600  # that they have, or more
+_CHEAP_PASSES = 40  # which take little beside such a solution
 _SETS = 3  # how often working sets are tried
 _POOL_ROUNDS = 5  # most passes that one of these attempts takes
 _TELLING = 0.1  # share of the objective that multipliers of a start reach, if they tell anything
@@ -42,6 +46,8 @@ class Search(Bounds):
         if start is not None:
             start = start[0], np.clip(start[1], 0.0, self.cost)
             self.offer_start(start)
+            if self.ended:
+                return
         smooth, sets_left, is_wide = Smoothing(self), _SETS, are_wide(self.rows)
         if start is None:
             smooth.begin_evenly()
@@ -54,6 +60,7 @@ class Search(Bounds):
         else:
             smooth.begin_at(start[1])
             del start
+        suits_memory = self.suits_memory
         while not self.ended:
             checkpoint()
             may_be_few = sets_left and smooth.n_support <= MOST_SUPPORT
@@ -72,8 +79,36 @@ class Search(Bounds):
                 CoordinateSearch(self).run()
                 if self.is_near:
                     smooth.begin_at(self.dual)
+            elif suits_memory and self.n_passes >= _CHEAP_PASSES:
+                suits_memory = False
+                smooth.rest()
+                self.solve_in_memory()
+                smooth.begin_at(self.dual)
             else:
                 smooth.step()
+
+    @property
+    def suits_memory(self) -> bool:
+        """Tell whether all rows may be copied, and are few beside their features.
+
+        Steps on samples and pools may get nowhere there, if nearly all rows fall short.
+        """
+        rows = self.rows
+        is_few = rows.n <= min(self.most_rows, _FEW_ROWS * rows.d)
+        is_whole = isinstance(rows, PassRows)  # no pool
+        return is_whole and is_few and _MANY_FEATURES <= rows.d <= _WIDE
+
+    def solve_in_memory(self) -> None:
+        """Copy all rows, and solve their problem with these."""
+        rows = self.rows.take(np.arange(self.rows.n))
+        solved = solve_linear_svm(
+            rows, self.sign, self.cost, target=self.target,
+            alpha0=balanced(self.dual, self.sign),
+            gap=0.75 * self.tol,
+        )  # fmt: skip
+        self.offer_dual(solved.x, rows.combine(self.sign * solved.x))
+        self.n_passes += 1
+        self.offer_point(solved.coef, solved.intercept, rows.dot(solved.coef))
 
     def offer_first(self) -> None:
         """Offer what may be the best machines without weights."""

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bagwise._arrays import Floats, Integers
+from bagwise.solvers._result import Status
 from bagwise.solvers.operators._feature_rows import FeatureRows, cross_products
 from bagwise.solvers.operators._pass_rows import PassRows
 from bagwise.solvers.svm._linear_svm import LinearSVMResult, solve_linear_svm
@@ -20,6 +21,7 @@ _FEWEST = 50  # rows that join, if there are so many
 _PER_SHORT = 3  # rows that join, for each that falls short
 _ROUNDS = 25  # most passes
 _LOOKS = 4  # most looks at a pool between two passes
+_PAIR_STEPS = 500  # for each row, in which a set is solved; usual are 20 to 300
 _NARROW = 32  # features up to which a set is solved by Newton steps on its weights
 _FIRST_TOL = 1e-2  # violation at which a set is solved, in units of the targets
 _LAST_TOL = 1e-12
@@ -123,7 +125,7 @@ class SetSearch:
         else:
             solved = solve_svm_dual(
                 self.chosen.gram, sign, cost, target=target, alpha0=alpha0, tol=self.tol,
-                check_finite=False,
+                max_iter=_PAIR_STEPS * len(index), check_finite=False,
             )  # fmt: skip
         self.alpha = np.zeros(bounds.rows.n)
         self.alpha[index] = solved.x
@@ -145,7 +147,8 @@ class SetSearch:
             return solved.residual > 0.0 and self.tol >= _LAST_TOL
         kept = index[solved.x > 0.0]
         n_bound = np.count_nonzero(solved.x >= 0.5 * self.bounds.cost[index])
-        if len(kept) > MOST_SUPPORT or n_bound > MOST_BOUND:
+        is_slow = solved.status is Status.MAX_ITER
+        if is_slow or len(kept) > MOST_SUPPORT or n_bound > MOST_BOUND:
             return False
         new = new if where is None else where[new]
         self.chosen.choose(joined(self.bounds.rows.n, kept, new))

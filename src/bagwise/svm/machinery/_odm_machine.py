@@ -9,6 +9,7 @@ from bagwise.base import BagTags
 from bagwise.exceptions import MemoryLimitError
 from bagwise.svm.machinery._kernel_machine import MEMORY_CONSTRAINT, MaxRuleMachine
 from bagwise.svm.machinery._odm_trainer import BandSettings, FeatureODM, KernelODM
+from bagwise.svm.machinery._pass_trainer import PassTrainer
 from bagwise.svm.machinery._representation import Representation
 
 
@@ -48,8 +49,11 @@ class ODMMachine(MaxRuleMachine):
         self, representation: Representation[Any], settings: BandSettings
     ) -> FeatureODM | KernelODM:
         """Return where one output is trained."""
+        trainer = representation.trainer
+        if isinstance(trainer, PassTrainer) and trainer.has_gram:
+            return KernelODM(trainer.gram_trainer, settings, trainer.rows)
         kind = FeatureODM if self._is_linear() else KernelODM
-        return kind(representation.trainer, settings)
+        return kind(trainer, settings)
 
     def _refuse_large(self, n_rows: int, what: str, advice: str) -> None:
         """Refuse a matrix between so many rows if it takes more than ``cache_size``."""

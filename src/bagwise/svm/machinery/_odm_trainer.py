@@ -131,10 +131,13 @@ class KernelODM:
         Where the points live.
     settings : BandSettings
         The band.
+    features : PassRows, optional
+        The points as rows of features, if these are to have weights.
     """
 
     source: PointTrainer
     settings: BandSettings
+    features: PassRows | None = None
 
     keeps_bounds: ClassVar = False
 
@@ -176,8 +179,12 @@ class KernelODM:
             scores=self.points.products(rows.index[used], beta[used], self._instances),
             squared_norm=max(0.0, float(result.x @ result.decision)),
             certificate=result.certificate,
+            weights=self._weights(rows.index[used], beta[used]),
             result=result,
         )
+
+    def _weights(self, rows: Integers, coef: Floats) -> Floats | None:
+        return None if self.features is None else self.features.weights(rows, coef)
 
     @cached_property
     def _instances(self) -> Integers:

@@ -3,23 +3,38 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from bagwise._arrays import Floats, Integers
+from bagwise._threads import single_blas_thread
 from bagwise.bags import Bags
-from bagwise.solvers import PassRows, PassStart, RowOperator, solve_svm_by_passes
+from bagwise.solvers import (
+    DenseGram,
+    PassRows,
+    PassStart,
+    RowOperator,
+    Status,
+    solve_svm_by_passes,
+)
 from bagwise.svm.machinery._problem import HingeProblem, Solution
+from bagwise.svm.machinery._trainer import KernelTrainer
 
 #: Instances with so many values in all are read in passes: 8,192 of 512 features.
 MANY_VALUES = 2**22
 
+_FEW_POINTS = 4000  # and at most twice as many as features, whose inner products are kept if
+_MANY_FEATURES = 1000  # are in each, or more
+_PAIR_STEPS = 500  # for each point, that one problem may take
 _PASSES = 1000  # that one problem may take
 _LOOSEST = 1e-2  # relative gap beyond which no problem counts as solved
 _PROGRESS = 0.1  # of all that a loose problem has gained: a step that gains less is the last
 _CHANGED = 1 / 3  # share of the rows that may have other signs in a similar problem
 _FEW = 4  # numbers for each that is kept with its place
+_SHARPER = 1e-2  # violation that is left, in units of the one before
+_LEAST_TOL = 1e-12
+_HALVINGS = 60  # to the factor of a machine
 _PER_TOL = 1e3  # relative gap for each unit of ``tol``
 
 
@@ -107,12 +122,29 @@ class PassTrainer:
     max_iter: int = _PASSES
     looseness: float = 0.0
 
-    keeps_bounds: ClassVar = False
+    @property
+    def keeps_bounds(self) -> bool:
+        """See `Trainer`."""
+        return self.has_gram
 
     @property
     def n_instances(self) -> int:
         """Number of instances."""
         return self.bags.n_instances
+
+    @property
+    def has_gram(self) -> bool:
+        """Whether points are so few, and so wide, that their inner products are kept."""
+        is_few = self.transform is None and self.rows.n <= min(_FEW_POINTS, 2 * self.rows.d)
+        return is_few and self.rows.width >= _MANY_FEATURES
+
+    @cached_property
+    def gram_trainer(self) -> KernelTrainer:
+        """What trains on these inner products."""
+        with single_blas_thread():
+            gram = self.rows.gram()
+        steps = _PAIR_STEPS * self.rows.n
+        return KernelTrainer(DenseGram(gram), self.n_instances, tol=self.tol, max_iter=steps)
 
     @cached_property
     def rows(self) -> PassRows:
@@ -138,6 +170,9 @@ class PassTrainer:
     def solve(self, rows: HingeProblem, start: Solution | None = None) -> Solution:
         """See `Trainer`; no point comes twice, and no rows share a slack."""
         assert rows.group is None
+        found = self._solved_by_gram(rows, start) if self.has_gram else None
+        if found is not None:
+            return found
         gap, is_near = self.gap, self.looseness > 0.0 and _is_near(rows, start)
         if start is None or is_near:
             gap = max(gap, self.looseness)
@@ -160,6 +195,21 @@ class PassTrainer:
             answers=None if result.answers is result.dual else FewValues(result.answers),
         )
 
+    def _solved_by_gram(self, rows: HingeProblem, start: Solution | None) -> Solution | None:
+        """Train on inner products until the gap is small; None if steps on pairs get nowhere."""
+        trainer = self.gram_trainer
+        found = trainer.solve(rows, start)
+        while (best := _scaled(found, self.gap)).certificate.relative_gap > self.gap:
+            if not found.certificate.converged or trainer.tol <= _LEAST_TOL:
+                return None
+            trainer = replace(trainer, tol=_SHARPER * trainer.tol)  # a large cost magnifies it
+            found = trainer.solve(rows, found)
+        # Whatever rounding leaves of the violation.
+        certificate = replace(best.certificate, status=Status.CONVERGED)
+        used = np.flatnonzero(best.beta)
+        weights = self.rows.weights(rows.index[used], best.beta[used])
+        return replace(best, weights=weights, certificate=certificate)
+
     @property
     def gap(self) -> float:
         """The relative gap at which problems are solved."""
@@ -172,7 +222,7 @@ class PassTrainer:
         the one they start from. These also end when steps gain little: the next signs may be better
         already.
         """
-        if self.means is not None or tol <= self.gap:
+        if self.means is not None or tol <= self.gap or self.has_gram:
             return None
         return replace(self, looseness=tol)
 
@@ -180,6 +230,36 @@ class PassTrainer:
         """See `Trainer`."""
         asked = self.instances if rows is None else self.instances.part(rows)
         return asked.dot(self.instances.weighted_sum(coef))
+
+
+def _scaled(found: Solution, gap: float) -> Solution:
+    """Return a machine times the factor with the least objective, if that is short of the gap.
+
+    Rounding leaves rows of a machine that separates short by very little, and large costs magnify
+    it: a machine that is larger by as little has none. Means of bags have no score here.
+    """
+    rows = found.rows
+    if found.certificate.relative_gap <= gap or rows.index.max() >= len(found.scores):
+        return found
+    margin = rows.sign * found.scores[rows.index]
+    low, high = 0.0, 2.0
+    for _ in range(_HALVINGS):
+        factor = 0.5 * (low + high)
+        is_short = factor * margin < rows.target
+        slope = factor * found.squared_norm - float(rows.cost[is_short] @ margin[is_short])
+        low, high = (factor, high) if slope < 0.0 else (low, factor)
+    hinge = float(rows.cost @ np.maximum(rows.target - high * margin, 0.0))
+    objective = 0.5 * high**2 * found.squared_norm + hinge
+    if objective >= found.certificate.objective:
+        return found
+    return replace(
+        found,
+        beta=high * found.beta,
+        intercept=high * found.intercept,
+        scores=high * found.scores,
+        squared_norm=high**2 * found.squared_norm,
+        certificate=replace(found.certificate, objective=objective),
+    )
 
 
 def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassStart | None:

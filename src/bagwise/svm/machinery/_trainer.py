@@ -29,7 +29,8 @@ from bagwise.svm.machinery._problem import HingeProblem, Solution
 
 _SOLVER_STEPS = 10_000_000  # pair steps that one solve on a Gram matrix may take
 _SOLVER_SWEEPS = 1000  # sweeps likewise on features
-_FEW_POINTS = 2000  # of a Gram matrix
+_FEW_POINTS = 2000  # of a Gram matrix, or rows of features
+_FEW_FEATURES = 600  # of which exact answers take next to no more time than rough ones
 
 
 class Trainer(Protocol):
@@ -215,6 +216,9 @@ class LinearTrainer:
         Most sweeps of the solver, if less than a thousand.
     loss : {"hinge", "squared_hinge"}
         What a violated margin costs; rows in groups have the hinge.
+    looseness : float
+        The relative duality gap that will do, for rows without groups; solutions are marked with
+        it.
     """
 
     features: Any
@@ -223,11 +227,19 @@ class LinearTrainer:
     tol: float = 1e-6
     max_iter: int = _SOLVER_SWEEPS
     loss: Literal["hinge", "squared_hinge"] = "hinge"
+    looseness: float = 0.0
 
     keeps_bounds: ClassVar = False  # the solver itself moves a start to other costs
 
-    def loosened(self, tol: float) -> None:
-        """See `Trainer`."""
+    def loosened(self, tol: float) -> "LinearTrainer | None":
+        """See `Trainer`: few features make a rough answer exact at once."""
+        n, d = self.features.shape
+        if tol <= self.tol or n <= _FEW_POINTS or d <= _FEW_FEATURES or self.loss != "hinge":
+            return None
+        loose = replace(self, looseness=tol)
+        known = {"rows", "bag_means"} & vars(self).keys()
+        vars(loose).update({name: vars(self)[name] for name in known})
+        return loose
 
     @property
     def n_instances(self) -> int:
@@ -259,7 +271,8 @@ class LinearTrainer:
         if rows.group is None:
             result = solve_linear_svm(
                 points, rows.sign, rows.cost, target=rows.target, alpha0=alpha0,
-                tol=self.tol, max_iter=min(self.max_iter, _SOLVER_SWEEPS), loss=self.loss,
+                tol=self.tol, gap=self.looseness, max_iter=min(self.max_iter, _SOLVER_SWEEPS),
+                loss=self.loss,
             )  # fmt: skip
         else:
             result = solve_grouped_svm(
@@ -276,6 +289,7 @@ class LinearTrainer:
             squared_norm=float(result.coef @ result.coef),
             certificate=result.certificate,
             weights=result.coef,
+            looseness=0.0 if rows.group is not None else self.looseness,
         )
 
     def project(self, coef: Floats, rows: Integers | None = None) -> Floats:
