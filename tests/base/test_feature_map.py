@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bagwise.base import FeatureMap, KernelParameters, expand, make_features
+from bagwise.base import FeatureMap, KernelParameters, expand, linear_scores, make_features
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import InstanceKernel
 
@@ -76,3 +76,16 @@ def test_refusals(monkeypatch):
     with pytest.raises(MemoryLimitError, match="Model with an exact kernel takes at most 11"):
         _made(InstanceKernel("rbf"), INSTANCES)
     assert isinstance(_made(InstanceKernel("rbf"), INSTANCES, "cholesky")[0], FeatureMap)
+
+
+@pytest.mark.parametrize("n", [3, 5000])
+def test_linear_scores_have_the_same_bits_with_any_number_of_threads(n, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, coef = rng.normal(size=(n, 301)).astype(np.float32), rng.normal(size=(2, 301))
+    made = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("BAGWISE_NUM_THREADS", threads)
+        made.append(linear_scores(rows, coef))
+        np.testing.assert_array_equal(made[-1], made[0])
+        np.testing.assert_array_equal(linear_scores(rows, coef, np.asarray), made[0])
+    np.testing.assert_allclose(made[0], rows.astype(float) @ coef.T, atol=1e-9)

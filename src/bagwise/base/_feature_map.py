@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bagwise._arrays import Floats
 from bagwise._compat import Interval, StrOptions
+from bagwise._threads import ordered_map
 from bagwise.base._kernel_parameters import gamma_attribute
 from bagwise.exceptions import MemoryLimitError
 from bagwise.kernels import (
@@ -190,9 +191,15 @@ def linear_scores(
     out = np.empty((n, len(coef)))
     fitting = _BLOCK_VALUES // max(1, int(instances.shape[1]))
     length = min(_MOST_ROWS, max(_LEAST_ROWS, fitting))
-    for start in range(0, n, length):
+    starts = range(0, n, length)
+
+    def scores(start: int) -> Floats:
         block = instances[start : start + length]
-        out[start : start + length] = (block if features is None else features(block)) @ weights
+        return np.asarray((block if features is None else features(block)) @ weights, np.float64)
+
+    made = ordered_map(scores, starts, n_threads=None if len(starts) > 1 else 1)
+    for start, part in zip(starts, made, strict=True):
+        out[start : start + length] = part
     return out
 
 
