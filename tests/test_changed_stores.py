@@ -123,6 +123,16 @@ def test_changed_between_opening_and_fit(model, store):
         assert_refused(known, bags, y, BagFileError, CHANGED)
 
 
+def test_no_store_is_made_of_a_changed_one(store, tmp_path):
+    folder, _ = store
+    bags = Bags.open(folder)
+    write_value(folder / "instances.npy", 0.5)
+    for some in (bags, bags[::-2]):
+        with pytest.raises(BagFileError, match=CHANGED):
+            some.write(tmp_path / "copy.bags")
+        assert not (tmp_path / "copy.bags").exists()
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @every(LIGHT_DEFAULTS)
 def test_changed_while_a_fit_learns(model, when, store, monkeypatch):

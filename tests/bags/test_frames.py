@@ -399,3 +399,30 @@ def test_awkward_lists_are_not_copied(dtype):
         assert np.shares_memory(bags.instances, X)
         assert bags.sizes.tolist() == [2, 1, 3]
         assert Bags.from_arrow(lists[1:])[0].tolist() == X[2:3].tolist()
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_nulls_of_arrow_dictionaries_are_missing(kind, chunked):
+    """They have no value, though pyarrow makes them the last one where it decodes."""
+
+    def column(values):
+        coded = pa.array(values).dictionary_encode()
+        return pa.chunked_array([coded.slice(0, 2), coded.slice(2)]) if chunked else coded
+
+    high, low = ("hi", "lo") if kind == "text" else (1, 0)
+    plain = {"mol": ["q", "q", "r", "r", "s"], "a": [1.0, 2.0, 3.0, 4.0, 5.0]}
+    labels = [high, high, None, None, low]
+    table = pa.table({**plain, "act": column(labels)})
+    with pytest.raises(InvalidBagsError, match=r"bag 'r' has none in row 2, column 'act'"):
+        Bags.from_frame(table, bag="mol", label="act")
+    kept = Bags.from_frame(table, bag="mol", label="act", on_missing_label="drop")
+    assert list(kept.labels) == [high, low]
+    features = pa.table({**plain, "a": column([1.0, None, 3.0, 4.0, 5.0])})
+    with pytest.raises(InvalidBagsError, match="NaN"):
+        Bags.from_frame(features, bag="mol")
+    named = pa.table({**plain, "mol": column(["q", "q", None, "r", "s"])})
+    with pytest.raises(InvalidBagsError, match="missing"):
+        Bags.from_frame(named, bag="mol")
+    whole = pa.table({name: column(values) for name, values in plain.items()})
+    assert list(Bags.from_frame(whole, bag="mol").bag_names) == ["q", "r", "s"]

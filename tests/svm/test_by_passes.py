@@ -137,6 +137,23 @@ def test_few_rows_of_noise_are_certified(n_features, C, monkeypatch):
     assert 0.0 <= result.gap <= 1e-3 * max(1.0, result.objective)
 
 
+@pytest.mark.parametrize("C", [1e-4, 1e-3])
+def test_features_far_from_zero_are_certified_by_themselves(C):
+    """Their inner products are too large to tell what was found."""
+    bags, y = few_and_wide(80)
+    X = bags.instances.astype(float)
+    near, far = (
+        SIL(kernel="linear", C=C, positive_cost=1.0).fit(Bags(X + shift, bags.offsets), y)
+        for shift in (0.0, 1e6)
+    )
+    sign, w = np.repeat(2.0 * y - 1.0, 5), far.coef_[0]
+    scores = X @ w + (far.intercept_[0] + 1e6 * w.sum())
+    value = 0.5 * w @ w + C * np.maximum(1.0 - sign * scores, 0.0).sum()
+    assert far.result_.objective == pytest.approx(value, rel=1e-5)
+    assert far.result_.lower_bound <= near.result_.objective * (1 + 1e-6)
+    assert value <= near.result_.objective * 1.002
+
+
 @pytest.mark.parametrize("C", [1e4, 1e11])
 def test_what_a_large_cost_magnifies_is_mended_by_a_factor(C, monkeypatch):
     """Rows that can be separated have an optimum that no larger cost changes."""

@@ -267,9 +267,10 @@ class Bags(FromOtherShapes):
         overwrite : bool
             Whether a store that is there may be replaced.
         """
+        from bagwise.bags._files import unchanged_files
         from bagwise.bags._store import StoreWriter
 
-        with StoreWriter(path, overwrite=overwrite) as writer:
+        with StoreWriter(path, overwrite=overwrite) as writer, unchanged_files(self):
             writer.extend(self)
 
     # ---------------------------------------------------------------------------------- shape

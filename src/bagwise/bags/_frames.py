@@ -112,7 +112,11 @@ class FrameColumns:
         if count > 1:
             msg = f"The table has {count} columns {name!r}; names must be unique."
             raise InvalidBagsError(msg)
-        return np.asarray(self.frame[name].to_numpy())
+        column = self.frame[name]
+        coded = getattr(column, "type", None)
+        if hasattr(coded, "index_type"):  # of pyarrow: without this, nulls get the last value
+            column = column.cast(coded.value_type)
+        return np.asarray(column.to_numpy())
 
     def _numeric(self, name: str) -> NDArray[Any]:
         column = self.column(name)

@@ -68,7 +68,7 @@ class MICA(MaxRuleMachine):
     |gamma, degree, coef0|
     |n_init|
         Here the first start has equal parts of the instances of a bag; random ones have instances
-        drawn at random. With a symmetric kernel on at most 10,000 instances there is a third one,
+        drawn at random. With a symmetric kernel on at most 5,000 instances there is a third one,
         with the instances that score best by the machine of `SIL` at a low cost; ``"auto"`` then
         takes the second and the third.
     |class_weight, pos_label|

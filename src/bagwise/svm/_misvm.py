@@ -43,7 +43,7 @@ class MISVM(MaxRuleMachine):
     The maximum of a positive bag is not convex. It is replaced by the instance that attains it, the
     convex problem is solved, and so on until the choice repeats; the objective never rises on the
     way. The first problem has the mean instances of the positive bags in their place, a second
-    start their likely key instances. With an exact kernel on at most 10,000 instances there is a
+    start their likely key instances. With an exact kernel on at most 5,000 instances there is a
     third, with those that score best by the machine of `SIL` at a low cost; by default it takes the
     place of the first.
 

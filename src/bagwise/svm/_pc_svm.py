@@ -72,7 +72,7 @@ class PCSVM(MaxRuleMachine):
     |n_init|
         These are starts of MI-SVM, from whose best end the constraints come in: here the first has
         the means of bags; random ones have instances drawn at random. With an exact kernel on at
-        most 10,000 instances there is a third one, with the instances that score best by the
+        most 5,000 instances there is a third one, with the instances that score best by the
         machine of `SIL` at a low cost; ``"auto"`` then takes the second and the third.
         ``result_.ends`` are theirs.
     |class_weight, pos_label, cache_size: passes, max_memory: passes, tol: rounds by passes|

@@ -285,7 +285,7 @@ def test_the_start_from_labels_takes_the_place_of_the_first_one(cls):
 def test_many_instances_have_no_start_from_their_labels():
     """Nor have machines on features: there all instances would matter to one start alone."""
     rng = np.random.default_rng(0)
-    bags, y = list(rng.normal(size=(10, 1001, 2))), np.arange(10) % 2
+    bags, y = list(rng.normal(size=(10, 501, 2))), np.arange(10) % 2
     for bag in bags[1::2]:
         bag[0] += 8.0
 
@@ -294,7 +294,7 @@ def test_many_instances_have_no_start_from_their_labels():
         assert usual.n_starts == two.n_starts == 2
         return np.allclose(usual.ends, two.ends, rtol=1e-9)
 
-    few = [bag[:1000] for bag in bags]
+    few = [bag[:500] for bag in bags]
     assert not without(few)
     assert without(bags)
     assert without(few, kernel="linear")

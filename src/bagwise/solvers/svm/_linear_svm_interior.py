@@ -68,12 +68,14 @@ class InteriorSearch:
     def inner_point(self) -> LinearPoint:
         """Return the multipliers with the weights as they are here.
 
-        Far from the optimum these two are nearer to it than what one makes of the other.
+        Far from the optimum these two are nearer to it than what one makes of the other. Only
+        their gap tells how near.
         """
         problem, alpha = self.problem, np.zeros(self.problem.matrix.n)
         alpha[self.used] = self.alpha
         inner, z = problem.point(problem.feasible(alpha)), problem.matrix.dot(self.w)
-        return replace(inner, w=self.w, b=self.b, z=z, primal=problem.primal(self.w, self.b, z))
+        primal = problem.primal(self.w, self.b, z)
+        return replace(inner, w=self.w, b=self.b, z=z, primal=primal, residual=np.inf)
 
     def _snapped(self) -> Floats:
         """Return the multipliers, at a bound where they are smaller than what it pushes with."""

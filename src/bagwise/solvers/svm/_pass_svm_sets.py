@@ -174,11 +174,12 @@ class KnownRows:
         both = (sp.vstack if sp.issparse(fresh) else np.concatenate)([before, fresh])
         if self.has_gram:
             cross, n_kept = cross_products(fresh, both), len(kept)
-            gram = np.empty((len(index), len(index)))
-            gram[:n_kept, :n_kept] = self.gram[np.ix_(kept, kept)]
-            gram[n_kept:] = cross
-            gram[:n_kept, n_kept:] = cross[:, :n_kept].T
-            self.gram = gram
+            if n_kept:
+                gram = np.empty((len(index), len(index)))
+                gram[:n_kept, :n_kept] = self.gram[np.ix_(kept, kept)]
+                gram[n_kept:] = cross
+                gram[:n_kept, n_kept:] = cross[:, :n_kept].T
+            self.gram = gram if n_kept else cross
         self.index, self.rows = np.concatenate([self.index[kept], new]), FeatureRows(both)
 
 

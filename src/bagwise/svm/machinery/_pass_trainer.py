@@ -26,6 +26,7 @@ MANY_VALUES = 2**22
 
 _FEW_POINTS = 4000  # and at most twice as many as features, whose inner products are kept if
 _MANY_FEATURES = 1000  # are in each, or more
+_MOST_VALUES = 2**25  # of these: more would be read too often
 _PAIR_STEPS = 500  # for each point, that one problem may take
 _PASSES = 1000  # that one problem may take
 _LOOSEST = 1e-2  # relative gap beyond which no problem counts as solved
@@ -135,8 +136,9 @@ class PassTrainer:
     @property
     def has_gram(self) -> bool:
         """Whether points are so few, and so wide, that their inner products are kept."""
-        is_few = self.transform is None and self.rows.n <= min(_FEW_POINTS, 2 * self.rows.d)
-        return is_few and self.rows.width >= _MANY_FEATURES
+        n, width = self.rows.n, self.rows.width
+        is_few = self.transform is None and n <= min(_FEW_POINTS, 2 * self.rows.d)
+        return is_few and width >= _MANY_FEATURES and n * width <= _MOST_VALUES
 
     @cached_property
     def gram_trainer(self) -> KernelTrainer:
@@ -196,19 +198,61 @@ class PassTrainer:
         )
 
     def _solved_by_gram(self, rows: HingeProblem, start: Solution | None) -> Solution | None:
-        """Train on inner products until the gap is small; None if steps on pairs get nowhere."""
+        """Train on inner products; None if steps on pairs get nowhere, or rounding is too much.
+
+        What they come to is computed anew from the features, by a pass: inner products of features
+        that are far from 0 have errors as large as what tells bags apart.
+        """
+        if len(np.unique(rows.sign)) < 2:
+            return None
         trainer = self.gram_trainer
         found = trainer.solve(rows, start)
-        while (best := _scaled(found, self.gap)).certificate.relative_gap > self.gap:
+        while True:
+            best = self._by_features(found)
+            if best.certificate.gap <= self.gap * abs(best.certificate.objective):
+                certificate = replace(best.certificate, status=Status.CONVERGED)
+                return replace(best, certificate=certificate)
             if not found.certificate.converged or trainer.tol <= _LEAST_TOL:
                 return None
             trainer = replace(trainer, tol=_SHARPER * trainer.tol)  # a large cost magnifies it
             found = trainer.solve(rows, found)
-        # Whatever rounding leaves of the violation.
-        certificate = replace(best.certificate, status=Status.CONVERGED)
-        used = np.flatnonzero(best.beta)
-        weights = self.rows.weights(rows.index[used], best.beta[used])
-        return replace(best, weights=weights, certificate=certificate)
+
+    def _by_features(self, found: Solution) -> Solution:
+        """Return a machine with weights, scores and certificate that features make.
+
+        It is multiplied by the factor with the least objective: rounding leaves rows of a machine
+        that separates short by very little, and a large cost magnifies that.
+        """
+        rows, used = found.rows, np.flatnonzero(found.beta)
+        weights = self.rows.weights(rows.index[used], found.beta[used])
+        z, b, square = self.rows.dot(weights), found.intercept, float(weights @ weights)
+        margin = rows.sign * (z[rows.index] + b)
+
+        def objective(factor: float) -> float:
+            hinge = np.maximum(rows.target - factor * margin, 0.0)
+            return 0.5 * factor**2 * square + float(rows.cost @ hinge)
+
+        low, high = 0.0, 2.0
+        for _ in range(_HALVINGS):
+            factor = 0.5 * (low + high)
+            is_short = factor * margin < rows.target
+            slope = factor * square - float(rows.cost[is_short] @ margin[is_short])
+            low, high = (factor, high) if slope < 0.0 else (low, factor)
+        factor = min(1.0, high, key=objective)
+        alpha = np.clip(rows.sign * found.beta, 0.0, rows.cost)
+        bound = float((alpha * rows.target).sum()) - 0.5 * square
+        value = objective(factor)
+        return replace(
+            found,
+            beta=factor * found.beta,
+            intercept=factor * b,
+            scores=factor * (z[: self.n_instances] + b),
+            squared_norm=factor**2 * square,
+            weights=factor * weights,
+            certificate=replace(
+                found.certificate, objective=value, lower_bound=min(bound, value)
+            ),
+        )
 
     @property
     def gap(self) -> float:
@@ -230,36 +274,6 @@ class PassTrainer:
         """See `Trainer`."""
         asked = self.instances if rows is None else self.instances.part(rows)
         return asked.dot(self.instances.weighted_sum(coef))
-
-
-def _scaled(found: Solution, gap: float) -> Solution:
-    """Return a machine times the factor with the least objective, if that is short of the gap.
-
-    Rounding leaves rows of a machine that separates short by very little, and large costs magnify
-    it: a machine that is larger by as little has none. Means of bags have no score here.
-    """
-    rows = found.rows
-    if found.certificate.relative_gap <= gap or rows.index.max() >= len(found.scores):
-        return found
-    margin = rows.sign * found.scores[rows.index]
-    low, high = 0.0, 2.0
-    for _ in range(_HALVINGS):
-        factor = 0.5 * (low + high)
-        is_short = factor * margin < rows.target
-        slope = factor * found.squared_norm - float(rows.cost[is_short] @ margin[is_short])
-        low, high = (factor, high) if slope < 0.0 else (low, factor)
-    hinge = float(rows.cost @ np.maximum(rows.target - high * margin, 0.0))
-    objective = 0.5 * high**2 * found.squared_norm + hinge
-    if objective >= found.certificate.objective:
-        return found
-    return replace(
-        found,
-        beta=high * found.beta,
-        intercept=high * found.intercept,
-        scores=high * found.scores,
-        squared_norm=high**2 * found.squared_norm,
-        certificate=replace(found.certificate, objective=objective),
-    )
 
 
 def _started(rows: HingeProblem, start: Solution | None, n_points: int) -> PassStart | None:

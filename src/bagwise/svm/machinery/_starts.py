@@ -26,7 +26,7 @@ from bagwise.svm.machinery._trainer import PointTrainer
 StartCount: TypeAlias = int | Literal["auto"]
 
 N_INIT_CONSTRAINT: list[Any] = [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
-_FEW_INSTANCES = 10_000  # of a machine to which all matter
+_FEW_INSTANCES = 5_000  # of a machine to which all matter
 _N_FIXED = 2  # starts that are not random, by default; a method may have more
 _REACH = 2.0  # gains of its last round that a start may be behind the best end, and go on
 

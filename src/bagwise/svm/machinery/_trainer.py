@@ -237,8 +237,8 @@ class LinearTrainer:
         if tol <= self.tol or n <= _FEW_POINTS or d <= _FEW_FEATURES or self.loss != "hinge":
             return None
         loose = replace(self, looseness=tol)
-        known = {"rows", "bag_means"} & vars(self).keys()
-        vars(loose).update({name: vars(self)[name] for name in known})
+        known = {"bag_means"} & vars(self).keys() | {"rows"}
+        vars(loose).update({name: getattr(self, name) for name in known})
         return loose
 
     @property
