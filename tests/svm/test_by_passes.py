@@ -137,6 +137,19 @@ def test_few_rows_of_noise_are_certified(n_features, C, monkeypatch):
     assert 0.0 <= result.gap <= 1e-3 * max(1.0, result.objective)
 
 
+@pytest.mark.parametrize("steps", [500, 0])
+def test_inner_products_are_made_once(steps, monkeypatch):
+    """Whether steps on pairs of rows end or not, in loose rounds and in exact ones."""
+    made, gram = [], PassRows.gram
+    monkeypatch.setattr(PassRows, "gram", lambda rows: made.append(rows.n) or gram(rows))
+    monkeypatch.setattr(_pass_trainer, "_PAIR_STEPS", steps)
+    bags, y = few_and_wide(80)
+    model = miSVM(kernel="linear", C=1.0).fit(bags, y)
+    assert made == [400]
+    assert model.result_.converged
+    assert model.score(bags, y) == 1.0
+
+
 @pytest.mark.parametrize("C", [1e-4, 1e-3])
 def test_features_far_from_zero_are_certified_by_themselves(C):
     """Their inner products are too large to tell what was found."""

@@ -113,9 +113,9 @@ class FrameColumns:
             msg = f"The table has {count} columns {name!r}; names must be unique."
             raise InvalidBagsError(msg)
         column = self.frame[name]
-        coded = getattr(column, "type", None)
-        if hasattr(coded, "index_type"):  # of pyarrow: without this, nulls get the last value
-            column = column.cast(coded.value_type)
+        kind: Any = getattr(column, "type", None)
+        if hasattr(kind, "index_type"):  # of pyarrow: without this, nulls get the last value
+            column = column.cast(kind.value_type)
         return np.asarray(column.to_numpy())
 
     def _numeric(self, name: str) -> NDArray[Any]:

@@ -249,9 +249,7 @@ class PassTrainer:
             scores=factor * (z[: self.n_instances] + b),
             squared_norm=factor**2 * square,
             weights=factor * weights,
-            certificate=replace(
-                found.certificate, objective=value, lower_bound=min(bound, value)
-            ),
+            certificate=replace(found.certificate, objective=value, lower_bound=min(bound, value)),
         )
 
     @property
