@@ -247,6 +247,7 @@ def test_passes_tell_their_gap(capsys, monkeypatch):
     numbers = [int(match[1]) for match in found]
     assert numbers == sorted(numbers)
     assert float(found[-1][2]) == pytest.approx(model.result_.objective, rel=1e-5)
+    assert float(found[-1][3]) == pytest.approx(model.result_.relative_gap, rel=0.05, abs=1e-9)
 
 
 @pytest.mark.parametrize("params", [{"solver": "relaxed"}, {"solver": "mirror_prox", "tol": 0.1}])

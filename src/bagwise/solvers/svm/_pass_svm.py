@@ -174,6 +174,7 @@ def solve_svm_by_passes(
     del terms, signs, few, costs, targets
     with single_blas_thread():
         search.run(near.pop() if near else None)
+        search.report()  # multipliers that came last may have closed the gap
         search.forget_terms()
         decision = _decision(rows, search, where, known)
     dual = _among_zeros(search.dual, order, n)

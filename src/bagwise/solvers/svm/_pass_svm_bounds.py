@@ -42,6 +42,7 @@ class Bounds:
         self.dual = np.zeros(rows.n)
         self.history: list[float] = []
         self.gaps: list[float] = []
+        self.told = (-1, np.inf, np.inf)  # passes, objective and gap that were reported last
 
     def forget_terms(self) -> None:
         """Hold no signs, costs and targets any longer: the search is over."""
@@ -126,7 +127,13 @@ class Bounds:
             self.primal, self.w, self.b, self.z = value, w, b, z
         self.history.append(self.primal)
         self.gaps.append(self.primal - self.lower)
-        if isinstance(self.rows, PassRows):  # not in memory, where the search is a part of another
+        self.report()
+
+    def report(self) -> None:
+        """Say how far the search is if that is new, unless it is a part of another, in memory."""
+        state = self.n_passes, self.primal, self.gap
+        if isinstance(self.rows, PassRows) and state != self.told:
+            self.told = state
             report("pass", self.n_passes, objective=self.primal, gap=self.gap, goal=self.tol)
 
     def offer_dual(self, alpha: Floats, v: Floats) -> None:
