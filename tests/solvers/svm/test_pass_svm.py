@@ -9,7 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 from bagwise import Bags
-from bagwise.solvers import PassRows, Status, solve_qp, solve_svm_by_passes, solve_svm_dual
+from bagwise.solvers import (
+    PassRows,
+    PassStart,
+    Status,
+    solve_qp,
+    solve_svm_by_passes,
+    solve_svm_dual,
+)
 from bagwise.solvers.svm import (
     _pass_svm_bounds,
     _pass_svm_coordinates,
@@ -168,6 +175,21 @@ def test_a_set_on_which_steps_are_slow_is_left(monkeypatch):
     again = solve_svm_by_passes(rows_of(X), sign, 100.0)
     assert again.objective == pytest.approx(found.objective, rel=2e-3)
     assert len(steps) <= _pass_svm_search._SETS  # no set is the start of another
+
+
+def test_the_gap_that_is_reported_last_is_the_one_that_was_reached(monkeypatch):
+    """Also where the multipliers of a start close it, before any pass."""
+    told = []
+    monkeypatch.setattr(
+        _pass_svm_bounds, "report", lambda *what, gap, **more: told.append((*what, gap))
+    )
+    X, sign = make("plain")
+    rows = rows_of(X)
+    found = solve_svm_by_passes(rows, sign, 1.0)
+    start = PassStart(found.x, found.intercept, found.decision, found.dual)
+    again = solve_svm_by_passes(rows, sign, 1.0, start=start)
+    assert told[-1] == ("pass", again.n_iter, again.residual)
+    assert again.residual <= 1e-3
 
 
 def test_a_start_is_never_lost():
