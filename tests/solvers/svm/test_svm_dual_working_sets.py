@@ -121,7 +121,7 @@ def test_a_gap_that_will_do_ends_the_search(small_working_sets, kind):
     assert ends[2].n_iter < ends[1].n_iter < ends[0].n_iter
 
 
-def test_many_free_rows_are_left_to_pair_steps(monkeypatch):
+def test_too_many_free_rows_are_left_to_pair_steps(monkeypatch):
     monkeypatch.setattr(dual_search, "LARGEST_FREE", 5)
     p = problem(n=100, cost=3.0)
     assert_optimal(p, solve(p, tol=1e-7), tol=1e-7)

@@ -269,15 +269,25 @@ class Systems:
         self.last = gram, rows, system
         return system
 
+    def serves(self, rows: Integers) -> bool:
+        """Tell whether a system of some fixed rows needs no new factor of many."""
+        if len(rows) <= _DENSE or self.factor is None:
+            return len(rows) <= _DENSE
+        added = np.setdiff1d(rows, self.base, assume_unique=True)
+        return self._knows_enough(added, np.setdiff1d(self.base, rows, assume_unique=True))
+
+    def _knows_enough(self, added: Integers, taken: Integers) -> bool:
+        """Tell whether few rows are to be added to the factor and taken from it."""
+        new = sum(row not in self.place for row in (*added.tolist(), *taken.tolist()))
+        most = len(self.base) // _MOST_CHANGED
+        return len(added) + len(taken) <= most and len(self.place) + new <= 2 * most
+
     def changes(self, rows: Integers) -> tuple[TiledCholesky, Integers, Integers]:
         """Return the factor and which rows to add to it and to take from it."""
         if self.factor is not None:
             added = np.setdiff1d(rows, self.base, assume_unique=True)
             taken = np.setdiff1d(self.base, rows, assume_unique=True)
-            known = len(self.place)
-            new = sum(row not in self.place for row in (*added.tolist(), *taken.tolist()))
-            most = len(self.base) // _MOST_CHANGED
-            if len(added) + len(taken) <= most and known + new <= 2 * most:
+            if self._knows_enough(added, taken):
                 return self.factor, added, taken
         self.factor = self.crossed_gram = None  # frees the memory for the next one
         diagonal = self.ridge[len(self.ridge) - len(self.fixed) + rows]

@@ -21,8 +21,8 @@ from bagwise.solvers._result import Status
 
 _WHOLE = 1024  # up to so many rows, all of them are worked on at once
 _SMALLEST_SET, LARGEST_SET = 512, 4096  # rows of a working set
-LARGEST_FREE = 2000  # free rows up to which Newton steps are taken
-_NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
+LARGEST_FREE = 2000  # free rows up to which Newton steps make an answer exact
+NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
 _LOSSES = 3  # times that rounding may stop the steps
@@ -343,7 +343,7 @@ class DualSearch(ABC):
                 break
             work = self.all_rows() if stuck else self.working_set(violation)
             # Other rows may come in while the free rows are not known: do not be exact too early.
-            aim = 0.05 * violation if work.is_partial else _NEWTON_BELOW
+            aim = 0.05 * violation if work.is_partial else NEWTON_BELOW
             aim = max(0.5 * self.goal, min(aim, 0.05 * violation))
             # Within tol the answer is good enough: what makes it exact must not cost much more.
             budget = None if violation > tol else max(1000, self.n_iter // 4)
@@ -354,7 +354,7 @@ class DualSearch(ABC):
             polish = self.attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
             polish = polish and self.n_iter < self.max_iter  # Newton steps are no way round it
             polished = not polish
-            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
+            if polish and (lost or aim <= max(NEWTON_BELOW, tol)):
                 polished = work.newton(self.polish_rounds, 0.5 * self.goal)
             work.push()
             del work  # and its matrix, before the next needs room

@@ -86,8 +86,6 @@ class ActiveSet:
         A step of length ``t`` takes ``v`` of the free rows by that part to a common value, so that
         they are known without a product. At the end ``v`` of all rows is brought up to date.
         """
-        from bagwise.solvers.operators._gram_kernels import add_rows
-
         work, start = self.work, self.work.beta.copy()
         n_met, v = 0, work.v[self.free]
         while len(self.free) > 1 and n_met < most:
@@ -106,11 +104,7 @@ class ActiveSet:
             self.factor.leave(np.flatnonzero(met))
             self.free, v = free[~met], v[~met]
             n_met += int(np.count_nonzero(met))
-        change = start - work.beta
-        rows = np.flatnonzero(change)
-        add_rows(work.gram, rows, change[rows], work.v)
-        work.v[rows] += work.ridge[rows] * change[rows]
-        work.mask()
+        work.follow(start)
         return n_met
 
     def _direction(self, v: Floats) -> tuple[Floats, float]:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise._arrays import Integers
+from bagwise._arrays import Floats, Integers
 from bagwise.solvers.svm import _dual_search as dual_search
 from bagwise.solvers.svm._dual_search import DualWork
 from bagwise.solvers.svm._svm_dual_active_set import ActiveSet
+from bagwise.solvers.svm._svm_dual_many_free import MOST_FREE, ManyFree
 from bagwise.solvers.svm._svm_dual_state import State
 
 _LARGE = 3000  # rows above which several pairs are moved in each pass
@@ -33,8 +34,11 @@ class WorkingSet(DualWork):
     step_costs, newton_costs = (4e-7, 1.2e-9), (1e-4, 1.5e-11)
     most_rounds = 1000
 
-    def __init__(self, state: State, rows: Integers | None, gram: NDArray[Any]) -> None:
+    def __init__(
+        self, state: State, rows: Integers | None, gram: NDArray[Any], many: ManyFree | None = None
+    ) -> None:
         self.state, self.rows, self.gram = state, rows, gram
+        self.many = ManyFree(state) if many is None else many
         if rows is None:  # all rows: work on the state itself
             self.diagonal, self.beta, self.v = state.diagonal, state.beta, state.v
             self.lower, self.upper = state.lower, state.upper
@@ -69,21 +73,45 @@ class WorkingSet(DualWork):
             self.grow, self.shrink, self.state.flat, tol, max_steps,
         )  # fmt: skip
 
+    def follow(self, start: Floats) -> None:
+        """Bring ``v`` up to date after rows have moved from where they were."""
+        from bagwise.solvers.operators._gram_kernels import add_rows
+
+        change = start - self.beta
+        rows = np.flatnonzero(change)
+        add_rows(self.gram, rows, change[rows], self.v)
+        self.v[rows] += self.ridge[rows] * change[rows]
+        self.mask()
+
     def push(self) -> None:
         if self.rows is not None:
             self.state.move(self.rows, self.beta)
 
     def newton(self, n_rounds: int, tol: float) -> bool:
-        """See `DualWork`: rows that violate their condition by more than ``tol`` are free again."""
+        """See `DualWork`: rows that violate their condition by more than ``tol`` are free again.
+
+        If thousands are free, rows at bounds stay there, and the step waits until ``tol`` is small.
+        """
         free = self.free
-        is_blurred = self.is_partial and self.gram.dtype == np.float32
-        if len(free) > dual_search.LARGEST_FREE or is_blurred:
+        if len(free) > dual_search.LARGEST_FREE:
+            if tol >= dual_search.NEWTON_BELOW or len(free) > MOST_FREE or not self._has_all_free:
+                return False
+            self.state.is_exact = False
+            return self.many.climb(self)
+        if self.is_partial and self.gram.dtype == np.float32:  # too rough for what is exact
             return False
         if len(free) < 2:
             return True
         self.state.is_exact = False
         changes = max(_FEWEST_CHANGES, int(n_rounds * self.newton_seconds / self._change_seconds))
         return ActiveSet(self, free).climb(tol, changes)
+
+    @property
+    def _has_all_free(self) -> bool:
+        """Whether no other row is free."""
+        others = self.state.free
+        others[slice(None) if self.rows is None else self.rows] = False
+        return not others.any()
 
     @property
     def _change_seconds(self) -> float:
