@@ -2,7 +2,8 @@
 
 Pair steps with second-order selection (Fan, Chen and Lin 2005) find which rows are free. Once a
 rough answer is known they run on a small copy of the Gram matrix that holds the rows in question,
-and Newton steps on the free rows make the answer exact. Where thousands of rows are free, Newton steps and pair steps take turns before.
+and Newton steps on the free rows make the answer exact. Where thousands of rows are free, Newton
+steps and pair steps take turns before.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from bagwise.solvers._result import Result
 from bagwise.solvers.operators._row_operator import RowOperator
 from bagwise.solvers.svm import _dual_search as dual_search
 from bagwise.solvers.svm._dual_search import DualSearch, breaking_rows
-from bagwise.solvers.svm._svm_dual_many_free import ManyFree
+from bagwise.solvers.svm._svm_dual_many_free import MOST_FREE, ManyFree
 from bagwise.solvers.svm._svm_dual_set import WorkingSet, precision
 from bagwise.solvers.svm._svm_dual_state import NAME, State
 
@@ -194,9 +195,11 @@ class _Search(DualSearch):
         return bool(holds and is_as_exact and 0 < len(self.last) <= _ABOUT * size)
 
     def largest_set(self, n_free: int) -> int:
-        """Return the usual number, or up to twice as many if all free rows then fit."""
-        largest, wanted = dual_search.LARGEST_SET, n_free + n_free // 8
-        return max(largest, wanted) if wanted <= 2 * largest else largest + 2 * largest // 5
+        """Return the usual number, or more if all free rows then fit and Newton steps serve."""
+        largest = dual_search.LARGEST_SET
+        if n_free <= MOST_FREE:
+            return max(largest, n_free + n_free // 8)
+        return largest + 2 * largest // 5
 
     def copied(self, chosen: Booleans) -> WorkingSet:
         """Return a working set with a copy of its part of the Gram matrix."""
