@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise.bags._lost_pages import has_lost_pages, zeros_for_lost_pages
 from bagwise.bags._matrix import LazyRows, Matrix, csr_from_parts, parts_of, read_only
 from bagwise.exceptions import BagFileError
 
@@ -45,15 +46,12 @@ class FileSlice:
         Follows ``base`` to the memory map: views and base-class casts of a map are found too.
         Maps that are private to this process (copy-on-write) may differ from their file.
         """
-        mapped: Any = array
-        while mapped is not None and not isinstance(mapped, np.memmap):
-            mapped = getattr(mapped, "base", None)
+        mapped = _map_behind(array)
         if mapped is None or mapped.filename is None or mapped.mode == "c":
             return None
         if not array.flags.c_contiguous:
             return None
-        mapped_memory: Any = mapped._mmap  # type: ignore[attr-defined]
-        buffer = np.frombuffer(mapped_memory, dtype=np.uint8)
+        buffer = np.frombuffer(mapped._mmap, dtype=np.uint8)
         mapping_start = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
         offset = mapping_start + _address(array) - _address(buffer)
         path = Path(mapped.filename).resolve()
@@ -61,10 +59,11 @@ class FileSlice:
             stat = path.stat()
         except OSError:  # unlinked since it was mapped: only the content is left
             return None
-        seen = _first_seen.setdefault(mapped_memory, stat)
+        seen = _first_seen.setdefault(mapped._mmap, stat)
         if (seen.st_dev, seen.st_ino) != (stat.st_dev, stat.st_ino):
             return None  # replaced since it was mapped
-        return cls(str(path), offset, array.shape, array.dtype.str, seen.st_size, seen.st_mtime_ns)
+        size = -1 if has_lost_pages(mapped._mmap) else seen.st_size  # no file has this one
+        return cls(str(path), offset, array.shape, array.dtype.str, size, seen.st_mtime_ns)
 
     def open(self) -> NDArray[Any]:
         """Map the array again, read-only."""
@@ -130,16 +129,27 @@ def unchanged_files(bags: "Bags") -> Iterator[None]:
         In memory, memory-mapped or lazy, or a selection. A file that was replaced or deleted before
         does not matter: the map still has what was opened.
     """
-    files = files_of(bags._held._base)
+    base = bags._held._base
+    files = files_of(base)
     refuse_changed(files)
+    maps = [_map_behind(array)._mmap for array in parts_of(base) if FileSlice.of(array)]
     try:
-        yield
+        with zeros_for_lost_pages(maps):
+            yield
     except BagFileError:
         raise
     except Exception:
-        refuse_changed(files)
+        refuse_changed([*files, *files_of(base)])
         raise
-    refuse_changed(files)
+    refuse_changed([*files, *files_of(base)])  # as they were before, and those with lost pages
+
+
+def _map_behind(array: NDArray[Any]) -> Any:
+    """Return the ``np.memmap`` that an array is a view of, or None."""
+    mapped: Any = array
+    while mapped is not None and not isinstance(mapped, np.memmap):
+        mapped = getattr(mapped, "base", None)
+    return mapped
 
 
 def _address(array: NDArray[Any]) -> int:
