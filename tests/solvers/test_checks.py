@@ -216,6 +216,7 @@ def test_all_public_functions_are_here():
         "bag_pairs",
         "best_in_bags",
         "key_direction",
+        "best_factor",
         "key_scores",
         "leading",
         "mean_scores",

@@ -81,6 +81,7 @@ from bagwise.solvers.programs._conic import ConicResult, solve_qp
 from bagwise.solvers.programs._cut_program import CutProgram, SideConstraints
 from bagwise.solvers.programs._cutting_planes import Cut, CutResult, minimize_by_cuts
 from bagwise.solvers.svm._band import Band
+from bagwise.solvers.svm._best_factor import best_factor
 from bagwise.solvers.svm._block_gram import BlockGram
 from bagwise.solvers.svm._cone_svm import ConeSVMResult, solve_cone_svm
 from bagwise.solvers.svm._cone_svm_by_program import solve_cone_svm_by_program
@@ -175,6 +176,7 @@ __all__ = [
     "SumRows",
     "bag_pairs",
     "balance_direction",
+    "best_factor",
     "best_in_bags",
     "boost_bags",
     "concept_distances",

@@ -16,6 +16,7 @@ from bagwise.solvers import (
     PassStart,
     RowOperator,
     Status,
+    best_factor,
     solve_svm_by_passes,
 )
 from bagwise.svm.machinery._problem import HingeProblem, Solution
@@ -35,7 +36,6 @@ _CHANGED = 1 / 3  # share of the rows that may have other signs in a similar pro
 _FEW = 4  # numbers for each that is kept with its place
 _SHARPER = 1e-2  # violation that is left, in units of the one before
 _LEAST_TOL = 1e-12
-_HALVINGS = 60  # to the factor of a machine
 _PER_TOL = 1e3  # relative gap for each unit of ``tol``
 
 
@@ -220,28 +220,15 @@ class PassTrainer:
     def _by_features(self, found: Solution) -> Solution:
         """Return a machine with weights, scores and certificate that features make.
 
-        It is multiplied by the factor with the least objective: rounding leaves rows of a machine
-        that separates short by very little, and a large cost magnifies that.
+        It is multiplied by the factor with the least objective.
         """
         rows, used = found.rows, np.flatnonzero(found.beta)
         weights = self.rows.weights(rows.index[used], found.beta[used])
         z, b, square = self.rows.dot(weights), found.intercept, float(weights @ weights)
         margin = rows.sign * (z[rows.index] + b)
-
-        def objective(factor: float) -> float:
-            hinge = np.maximum(rows.target - factor * margin, 0.0)
-            return 0.5 * factor**2 * square + float(rows.cost @ hinge)
-
-        low, high = 0.0, 2.0
-        for _ in range(_HALVINGS):
-            factor = 0.5 * (low + high)
-            is_short = factor * margin < rows.target
-            slope = factor * square - float(rows.cost[is_short] @ margin[is_short])
-            low, high = (factor, high) if slope < 0.0 else (low, factor)
-        factor = min(1.0, high, key=objective)
+        factor, value = best_factor(margin, rows.target, rows.cost, square)
         alpha = np.clip(rows.sign * found.beta, 0.0, rows.cost)
         bound = float((alpha * rows.target).sum()) - 0.5 * square
-        value = objective(factor)
         return replace(
             found,
             beta=factor * found.beta,
