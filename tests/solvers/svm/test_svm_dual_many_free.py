@@ -116,15 +116,22 @@ def test_climbs_and_pair_steps_end_at_the_optimum_soon(few_are_many):
     assert np.abs(p.gram @ (state.beta - optimum)).max() <= 1e-5
 
 
-def test_one_factor_serves_again(few_are_many):
+def test_one_factor_serves_again_until_many_rows_are_other_ones(few_are_many, monkeypatch):
     _, _, state = near_optimum(n=200, noise=0.05)
     work = working_set(state)
-    assert not work.many.climb(work)  # which was not cheap
+    assert work.many.climb(work)
     factor = work.many.systems.factor
     assert factor is not None
     work.steps(0.0, 20)
     assert work.many.climb(work)
     assert work.many.systems.factor is factor
+    monkeypatch.setattr(block_gram, "_MOST_CHANGED", 1000)
+    before, [first, second] = work.beta.copy(), work.free[work.beta[work.free] < 0.0][:2]
+    work.beta[second] += work.beta[first]
+    work.beta[first] = 0.0
+    work.follow(before)
+    assert not work.many.climb(work)  # another factor is dear
+    assert work.many.systems.factor is not factor
 
 
 @pytest.mark.parametrize("limit", ["others are free", "too many", "too early"])

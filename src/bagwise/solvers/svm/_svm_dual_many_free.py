@@ -44,11 +44,12 @@ class ManyFree:
         would. That may pass the maximum between the old point and the new one, which both are
         feasible: it ends there.
 
-        Returns whether the dual rose, by a factor that was there.
+        Returns whether the dual rose, unless that took another factor than the one that was there.
         """
         self._look_at(work)
-        start, before = work.beta.copy(), work.v.copy()
-        is_cheap, length = self.systems.serves(self._numbers(work, work.free)), 0.0
+        start, before, length = work.beta.copy(), work.v.copy(), 0.0
+        rows, had_factor = self._numbers(work, work.free), self.systems.factor is not None
+        is_dear = had_factor and not self.systems.serves(rows)
         if self._jump(work):
             change = work.beta - start
             rise, bend = float(before @ change), float((before - work.v) @ change)
@@ -57,7 +58,7 @@ class ManyFree:
             work.beta[:] = np.clip(start + length * (work.beta - start), work.lower, work.upper)
             work.v[:] = before + length * (work.v - before)
             work.mask()
-        return is_cheap and length > 0.0
+        return length > 0.0 and not is_dear
 
     def _jump(self, work: "WorkingSet") -> bool:
         """Solve for the free rows until none would leave the box; return whether that came."""
