@@ -19,6 +19,7 @@ from bagwise.solvers.svm import (
     _one_norm_svm_kernels,
 )
 from bagwise.solvers.svm._linear_problem import LinearProblem
+from bagwise.solvers.svm._svm_dual_many_free import ManyFree
 from solvers.blocks import BlockRows
 
 
@@ -189,7 +190,7 @@ def slopes(K, state):
 @pytest.mark.parametrize("squared", [False, True])
 def test_a_pair_step_is_the_best_one_of_second_order(squared):
     K, state = svm_problem(squared=squared)
-    work = svm_set.WorkingSet(state, None, state.gram)
+    work = svm_set.WorkingSet(state, None, state.gram, ManyFree(state))
     for _ in range(25):
         before, v = state.beta.copy(), slopes(K, state)
         grows, shrinks = before < state.upper, before > state.lower
@@ -220,7 +221,7 @@ def test_newton_steps_solve_for_the_free_rows(squared, some):
     if some:
         gram = np.empty((len(rows), len(rows)))
         state.square(rows, gram)
-    work = svm_set.WorkingSet(state, rows, gram)
+    work = svm_set.WorkingSet(state, rows, gram, ManyFree(state))
     free, total, dual = work.free, work.beta[work.free].sum(), state.dual
     index = free if rows is None else rows[free]
     others = np.delete(np.arange(40), index)
@@ -261,14 +262,15 @@ def test_rows_that_rested_know_their_slopes_again(squared, monkeypatch):
     monkeypatch.setattr(svm_state, "_FAR", 0.0)
     monkeypatch.setattr(svm_state, "_FEWEST", 0.05)
     K, state = svm_problem(squared=squared, source=True)
-    search = svm_set.WorkingSet(state, np.arange(40), K + np.diag(state.ridge))
+    many = ManyFree(state)
+    search = svm_set.WorkingSet(state, np.arange(40), K + np.diag(state.ridge), many)
     search.steps(0.0, 30)
     search.push()
     state.rest(0.0)
     assert state.awake is not None
     assert len(state.awake) < 40
     few = svm_set.WorkingSet(
-        state, state.awake, (K + np.diag(state.ridge))[np.ix_(state.awake, state.awake)]
+        state, state.awake, (K + np.diag(state.ridge))[np.ix_(state.awake, state.awake)], many
     )
     few.steps(0.0, 20)
     few.push()
@@ -398,7 +400,7 @@ def test_a_newton_step_of_the_nu_form_and_its_line_search():
 
 def test_pair_steps_stop_at_the_tolerance():
     _, state = svm_problem()
-    work = svm_set.WorkingSet(state, None, state.gram)
+    work = svm_set.WorkingSet(state, None, state.gram, ManyFree(state))
     for tol in (0.3, 0.03):
         _, violation, _, _ = work.steps(tol, 10_000)
         assert violation <= tol

@@ -271,29 +271,31 @@ class Systems:
 
     def serves(self, rows: Integers) -> bool:
         """Tell whether a system of some fixed rows needs no new factor of many."""
-        if len(rows) <= _DENSE or self.factor is None:
-            return len(rows) <= _DENSE
-        added = np.setdiff1d(rows, self.base, assume_unique=True)
-        return self._knows_enough(added, np.setdiff1d(self.base, rows, assume_unique=True))
+        if len(rows) <= _DENSE:
+            return True
+        return self._known_changes(rows) is not None
 
-    def _knows_enough(self, added: Integers, taken: Integers) -> bool:
-        """Tell whether few rows are to be added to the factor and taken from it."""
+    def _known_changes(self, rows: Integers) -> tuple[Integers, Integers] | None:
+        """Return which rows to add to the factor and to take from it; None if it does not serve."""
+        if self.factor is None:
+            return None
+        added = np.setdiff1d(rows, self.base, assume_unique=True)
+        taken = np.setdiff1d(self.base, rows, assume_unique=True)
         new = sum(row not in self.place for row in (*added.tolist(), *taken.tolist()))
         most = len(self.base) // _MOST_CHANGED
-        return len(added) + len(taken) <= most and len(self.place) + new <= 2 * most
+        serves = len(added) + len(taken) <= most and len(self.place) + new <= 2 * most
+        return (added, taken) if serves else None
 
     def changes(self, rows: Integers) -> tuple[TiledCholesky, Integers, Integers]:
         """Return the factor and which rows to add to it and to take from it."""
-        if self.factor is not None:
-            added = np.setdiff1d(rows, self.base, assume_unique=True)
-            taken = np.setdiff1d(self.base, rows, assume_unique=True)
-            if self._knows_enough(added, taken):
-                return self.factor, added, taken
+        known = self._known_changes(rows)
+        if self.factor is not None and known is not None:
+            return self.factor, *known
         self.factor = self.crossed_gram = None  # frees the memory for the next one
+        self.columns = self.crosses = np.empty((len(rows), 0))
         diagonal = self.ridge[len(self.ridge) - len(self.fixed) + rows]
         self.factor, self.base = TiledCholesky(self.fixed, diagonal, rows), rows
         self.place: dict[int, int] = {}
-        self.columns = np.empty((len(rows), 0))
         return self.factor, np.empty(0, np.int64), np.empty(0, np.int64)
 
     def crossed(self, gram: BlockGram) -> Floats:

@@ -22,7 +22,7 @@ from bagwise.solvers._result import Status
 _WHOLE = 1024  # up to so many rows, all of them are worked on at once
 _SMALLEST_SET, LARGEST_SET = 512, 4096  # rows of a working set
 LARGEST_FREE = 2000  # free rows up to which Newton steps make an answer exact
-NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
+_NEWTON_BELOW = 1e-3  # violation at which the free rows are probably known
 _EXACT = 1e-4  # of tol: the violation that Newton steps are to reach
 _POLISH_ATTEMPTS = 5
 _LOSSES = 3  # times that rounding may stop the steps
@@ -134,6 +134,16 @@ class DualWork(ABC):
             How much rows at bounds may violate their conditions before they are free again, where
             they can become so.
         """
+
+    def leap(self, n_rounds: int, tol: float) -> bool:
+        """Take Newton steps in place of many small ones; return whether to try again as soon.
+
+        Parameters
+        ----------
+        n_rounds, tol
+            As for `newton`, which this is where a kind of work has no other steps.
+        """
+        return self.newton(n_rounds, tol)
 
 
 class FactorisedWork(DualWork):
@@ -343,7 +353,7 @@ class DualSearch(ABC):
                 break
             work = self.all_rows() if stuck else self.working_set(violation)
             # Other rows may come in while the free rows are not known: do not be exact too early.
-            aim = 0.05 * violation if work.is_partial else NEWTON_BELOW
+            aim = 0.05 * violation if work.is_partial else _NEWTON_BELOW
             aim = max(0.5 * self.goal, min(aim, 0.05 * violation))
             # Within tol the answer is good enough: what makes it exact must not cost much more.
             budget = None if violation > tol else max(1000, self.n_iter // 4)
@@ -354,7 +364,7 @@ class DualSearch(ABC):
             polish = self.attempts < _POLISH_ATTEMPTS and len(work.free) <= LARGEST_FREE
             polish = polish and self.n_iter < self.max_iter  # Newton steps are no way round it
             polished = not polish
-            if polish and (lost or aim <= max(NEWTON_BELOW, tol)):
+            if polish and (lost or aim <= max(_NEWTON_BELOW, tol)):
                 polished = work.newton(self.polish_rounds, 0.5 * self.goal)
             work.push()
             del work  # and its matrix, before the next needs room
@@ -466,7 +476,7 @@ class DualSearch(ABC):
         Returns whether rounding stopped them. They also end where ``v`` should be computed anew.
         """
         most = self.max_iter if budget is None else min(self.max_iter, self.n_iter + budget)
-        patience, spent = max(1000, self.steps_per_row * len(work.v)), 0
+        patience, spent, rescued = max(1000, self.steps_per_row * len(work.v)), 0, False
         smallest = np.finfo(np.float64).eps * abs(self.point.dual)
         while True:
             checkpoint()
@@ -479,6 +489,8 @@ class DualSearch(ABC):
             if not np.isfinite(work.v).all():
                 raise ValueError(not_finite(self.solver))
             lost = lost or bool(steps >= 1000 and decrease <= smallest)
+            if lost and violation > tol and not rescued and len(work.free) > LARGEST_FREE:
+                rescued, lost = True, not work.leap(2, tol)  # of fewer, `run` takes care
             if violation <= tol or lost or self.n_iter >= most:
                 return lost and violation > tol
             if work.rows is None:
@@ -486,7 +498,7 @@ class DualSearch(ABC):
             if spent >= patience:  # spend about as long on Newton steps as on other steps
                 rounds = int(spent * work.step_seconds / work.newton_seconds)
                 spent = 0
-                if not work.newton(min(max(rounds, 2), work.most_rounds), tol):
+                if not work.leap(min(max(rounds, 2), work.most_rounds), tol):
                     patience = int(min(2 * patience, self.most_patience))
                 if work.rounding > self.tol:  # steps have added up more of it: start from a new v
                     return False

@@ -3,7 +3,7 @@
 Pair steps with second-order selection (Fan, Chen and Lin 2005) find which rows are free. Once a
 rough answer is known they run on a small copy of the Gram matrix that holds the rows in question,
 and Newton steps on the free rows make the answer exact. Where thousands of rows are free, Newton
-steps and pair steps take turns before.
+steps and pair steps alternate before that.
 """
 
 from dataclasses import dataclass
@@ -126,7 +126,8 @@ def solve_svm_dual(
     are none, the middle of the interval of optimal intercepts, or its end if it has only one. With
     ``polish`` and at most 2000 free rows the last step solves their optimality conditions as linear
     equations, so that decision values are accurate far beyond ``tol``. With up to 8192 free rows
-    such steps only speed up the search, and need half a square matrix of so many rows.
+    such steps only speed up the search. They need up to a square matrix of so many rows in double
+    precision, besides a working set of up to 9216 rows in single precision.
     """
     started = perf_counter()
     check_limits(NAME, tol, max_iter)

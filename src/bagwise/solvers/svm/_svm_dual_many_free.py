@@ -1,13 +1,15 @@
 """Newton steps on thousands of free rows of the dual of a kernel SVM.
 
-Steps along pairs soon end what is steep. Along what is flat, as where inner products are nearly
-dependent, they need millions. Newton steps are exact there and wrong about which rows are at
-bounds, which pairs put right at once: the two take turns. One factor serves many sets of free rows.
+Steps on pairs of rows converge slowly where inner products are nearly dependent. Newton steps do
+not, but guess wrongly which rows end at bounds, and pair steps soon put that right. So the two
+alternate. A Newton step needs a factor of a matrix between the free rows, and these change: one
+factor serves for many sets of them.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bagwise._arrays import Floats, Integers
 from bagwise._threads import checkpoint
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 MOST_FREE = 8192  # rows: half of their matrix is kept
 _MOST_ROUNDS = 12  # of rows that meet bounds
-_RIDGE = 1e-6  # relative to the kernel's diagonal: what is flatter is not known well enough
+_RIDGE, _ROUGH_RIDGE = 1e-6, 1e-5  # relative to the diagonal, in double and single precision
+_LEAST = 1e-12  # of the largest entry of the diagonal: shorter rows count as this
 
 
 class ManyFree:
@@ -33,22 +36,21 @@ class ManyFree:
 
     def __init__(self, state: "State") -> None:
         self.state = state
-        self.ridge = _RIDGE * max(float(state.diagonal.max()), 1e-200)
-        self.gram = BlockGram.of(state.gram)
-        self.systems = Systems(state.gram, state.ridge + self.ridge)
+        self._use(state.gram, state.kernel_diagonal, state.ridge)
 
     def climb(self, work: "WorkingSet") -> bool:
         """Go where the free rows of a set agree on the intercept, as far as the dual rises.
 
         Rows that would leave the box stop at its bounds, and the rest is solved again, until none
-        would. That may pass the maximum between the old point and the new one, which both are
-        feasible: it ends there.
+        would. The step may go too far, for rows stop at bounds by mistake. It is then shortened to
+        the maximum on the line: both ends are feasible, so that point is too.
 
-        Returns whether the dual rose, unless that took another factor than the one that was there.
+        Returns whether the dual rose and no new factor was needed in place of another. The next
+        climb is then worth it as soon.
         """
-        self._look_at(work)
+        self._use_matrix_of(work)
         start, before, length = work.beta.copy(), work.v.copy(), 0.0
-        rows, had_factor = self._numbers(work, work.free), self.systems.factor is not None
+        rows, had_factor = self._rows_of_gram(work, work.free), self.systems.factor is not None
         is_dear = had_factor and not self.systems.serves(rows)
         if self._jump(work):
             change = work.beta - start
@@ -65,7 +67,7 @@ class ManyFree:
         free, balance = work.free, float(work.beta.sum())
         for number in range(_MOST_ROUNDS):
             checkpoint()
-            if number and not self.systems.serves(self._numbers(work, free)):
+            if number and not self.systems.serves(self._rows_of_gram(work, free)):
                 break  # so many at bounds: most of them by mistake
             goal = self._goal(work, free, balance - float(work.beta.sum()))
             if goal is None:
@@ -85,19 +87,27 @@ class ManyFree:
             return None
         v = work.v[free]
         try:
-            system = self.systems.of(self.gram, self._numbers(work, free))
+            system = self.systems.of(self.gram, self._rows_of_gram(work, free))
         except IndefiniteError:
             return None
         ahead, ones = system.solve(v - v.mean()), system.solve(np.ones(len(free)))
-        goal: Floats = work.beta[free] + ahead + (missing - ahead.sum()) / ones.sum() * ones
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            step = ahead + (missing - ahead.sum()) / ones.sum() * ones
+        goal: Floats = work.beta[free] + step
         return goal if np.isfinite(goal).all() else None
 
-    def _look_at(self, work: "WorkingSet") -> None:
-        """Make ready for a set: where blocks are computed, its matrix is all there is."""
-        if self.state.source is not None and self.gram.fixed is not work.gram:
-            self.gram = BlockGram.of(work.gram)  # the ridge of the problem is in it
-            self.systems = Systems(work.gram, np.full(len(work.gram), self.ridge))
+    def _use(self, gram: NDArray[Any], kernel_diagonal: Floats, ridge: Floats) -> None:
+        """Take a Gram matrix for all that follows; a small ridge makes up for its rounding."""
+        self.gram = BlockGram.of(gram)
+        least = max(_LEAST * float(np.abs(kernel_diagonal).max(initial=0.0)), 1e-200)
+        relative = _RIDGE if gram.dtype == np.float64 else _ROUGH_RIDGE
+        self.systems = Systems(gram, ridge + relative * np.maximum(kernel_diagonal, least))
 
-    def _numbers(self, work: "WorkingSet", free: Integers) -> Integers:
+    def _use_matrix_of(self, work: "WorkingSet") -> None:
+        """Take the matrix of a set where there is no other: the problem's ridge is in it."""
+        if self.state.source is not None and self.gram.fixed is not work.gram:
+            self._use(work.gram, work.kernel_diagonal, np.zeros(len(work.gram)))
+
+    def _rows_of_gram(self, work: "WorkingSet", free: Integers) -> Integers:
         """Return which rows of the matrix some rows of a set are."""
         return free if self.state.source is not None or work.rows is None else work.rows[free]

@@ -35,10 +35,9 @@ class WorkingSet(DualWork):
     most_rounds = 1000
 
     def __init__(
-        self, state: State, rows: Integers | None, gram: NDArray[Any], many: ManyFree | None = None
+        self, state: State, rows: Integers | None, gram: NDArray[Any], many: ManyFree
     ) -> None:
-        self.state, self.rows, self.gram = state, rows, gram
-        self.many = ManyFree(state) if many is None else many
+        self.state, self.rows, self.gram, self.many = state, rows, gram, many
         if rows is None:  # all rows: work on the state itself
             self.diagonal, self.beta, self.v = state.diagonal, state.beta, state.v
             self.lower, self.upper = state.lower, state.upper
@@ -88,23 +87,26 @@ class WorkingSet(DualWork):
             self.state.move(self.rows, self.beta)
 
     def newton(self, n_rounds: int, tol: float) -> bool:
-        """See `DualWork`: rows that violate their condition by more than ``tol`` are free again.
-
-        If thousands are free, rows at bounds stay there, and the step waits until ``tol`` is small.
-        """
+        """See `DualWork`: rows that violate their condition by more than ``tol`` are free again."""
         free = self.free
-        if len(free) > dual_search.LARGEST_FREE:
-            if tol >= dual_search.NEWTON_BELOW or len(free) > MOST_FREE or not self._has_all_free:
-                return False
-            self.state.is_exact = False
-            return self.many.climb(self)
-        if self.is_partial and self.gram.dtype == np.float32:  # too rough for what is exact
+        is_blurred = self.is_partial and self.gram.dtype == np.float32
+        if len(free) > dual_search.LARGEST_FREE or is_blurred:
             return False
         if len(free) < 2:
             return True
         self.state.is_exact = False
         changes = max(_FEWEST_CHANGES, int(n_rounds * self.newton_seconds / self._change_seconds))
         return ActiveSet(self, free).climb(tol, changes)
+
+    def leap(self, n_rounds: int, tol: float) -> bool:
+        """See `DualWork`: where thousands of rows are free, rows at bounds stay there."""
+        n_free = len(self.free)
+        if n_free <= dual_search.LARGEST_FREE:
+            return self.newton(n_rounds, tol)
+        if n_free > MOST_FREE or not self._has_all_free:
+            return False
+        self.state.is_exact = False
+        return self.many.climb(self)
 
     @property
     def _has_all_free(self) -> bool:
