@@ -9,8 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from bagwise._arrays import Integers
 from bagwise.bags import _build, _matrix
-from bagwise.bags._files import FileSlice, pack_array, pack_matrix, unpack_array, unpack_matrix
+from bagwise.bags._files import (
+    FileSlice,
+    pack_array,
+    pack_matrix,
+    refuse_lost,
+    unpack_array,
+    unpack_matrix,
+)
 from bagwise.bags._from_other_shapes import FromOtherShapes
+from bagwise.bags._lost_pages import were_pages_lost
 from bagwise.bags._matrix import Matrix, read_only
 from bagwise.bags._segments import segment_rows
 from bagwise.exceptions import InvalidBagsError
@@ -426,6 +434,8 @@ class Bags(FromOtherShapes):
     @property
     def _held(self) -> "Bags":
         """These bags, or the same in memory if they are lazy and were once asked for all."""
+        if were_pages_lost():
+            refuse_lost(self._base)
         return self if self._loaded is None else self._loaded
 
     @property

@@ -55,7 +55,7 @@ def _digests_of(bags: Bags) -> NDArray[np.uint64]:
     seconds = 3e-10 * width * bags.n_instances / len(bags) if len(bags) else 0.0
 
     def digest(piece: slice) -> bool:
-        refuse_changed(files)
+        refuse_changed(files)  # so that it is told early
         where = starts[piece], stops[piece], out[piece]
         with np.errstate(over="ignore", under="ignore"):
             if is_sparse:

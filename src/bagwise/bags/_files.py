@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from bagwise.bags._lost_pages import has_lost_pages, zeros_for_lost_pages
+from bagwise.bags._lost_pages import has_lost_pages, watched
 from bagwise.bags._matrix import LazyRows, Matrix, csr_from_parts, parts_of, read_only
 from bagwise.exceptions import BagFileError
 
@@ -62,8 +62,7 @@ class FileSlice:
         seen = _first_seen.setdefault(mapped._mmap, stat)
         if (seen.st_dev, seen.st_ino) != (stat.st_dev, stat.st_ino):
             return None  # replaced since it was mapped
-        size = -1 if has_lost_pages(mapped._mmap) else seen.st_size  # no file has this one
-        return cls(str(path), offset, array.shape, array.dtype.str, size, seen.st_mtime_ns)
+        return cls(str(path), offset, array.shape, array.dtype.str, seen.st_size, seen.st_mtime_ns)
 
     def open(self) -> NDArray[Any]:
         """Map the array again, read-only."""
@@ -121,7 +120,8 @@ def unchanged_files(bags: "Bags") -> Iterator[None]:
     """Refuse bags whose files have changed since they were mapped, or change inside of the block.
 
     Whatever is made of the bags in the block is then of one state of the files. An error in the
-    block gives way to this one, as it may have come of the change.
+    block gives way to this one, as it may have come of the change. On Linux the process answers the
+    signal (SIGBUS) of files that get too short for their maps, from the first map on.
 
     Parameters
     ----------
@@ -130,18 +130,36 @@ def unchanged_files(bags: "Bags") -> Iterator[None]:
         does not matter: the map still has what was opened.
     """
     base = bags._held._base
+    refuse_lost(base)
     files = files_of(base)
     refuse_changed(files)
-    maps = [_map_behind(array)._mmap for array in parts_of(base) if FileSlice.of(array)]
     try:
-        with zeros_for_lost_pages(maps):
+        with watched([mapped._mmap for mapped in _maps_behind(base)]):
             yield
     except BagFileError:
         raise
     except Exception:
-        refuse_changed([*files, *files_of(base)])
+        refuse_lost(base)
+        refuse_changed(files)
         raise
-    refuse_changed([*files, *files_of(base)])  # as they were before, and those with lost pages
+    refuse_lost(base)
+    refuse_changed(files)
+
+
+def refuse_lost(matrix: Matrix) -> None:
+    """Raise if pages of a map behind an instance matrix were lost, whatever its file is now."""
+    for mapped in _maps_behind(matrix):
+        if has_lost_pages(mapped._mmap):
+            msg = (
+                f"The bags were memory-mapped from {mapped.filename}, which has changed since, or "
+                "cannot be read any more. Open it anew."
+            )
+            raise BagFileError(msg)
+
+
+def _maps_behind(matrix: Matrix) -> list[Any]:
+    """Return the ``np.memmap`` behind each array of a matrix that has one."""
+    return [mapped for mapped in map(_map_behind, parts_of(matrix)) if mapped is not None]
 
 
 def _map_behind(array: NDArray[Any]) -> Any:
@@ -170,6 +188,7 @@ def unpack_array(packed: Any) -> Any:
 
 def pack_matrix(matrix: Matrix) -> tuple[Any, ...]:
     """Return what a pickle carries of an instance matrix: file slices where it lives in files."""
+    refuse_lost(matrix)
     if isinstance(matrix, LazyRows):
         return pack_matrix(matrix.inner), replace(matrix, inner=None)
     if isinstance(matrix, np.ndarray):

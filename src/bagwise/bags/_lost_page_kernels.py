@@ -1,7 +1,7 @@
 """The compiled answer to faults in maps: the system calls it between two instructions of a thread.
 
-It is called by its address, so it is not compiled as other functions are (`bagwise._jit`), nor kept
-on disk: that takes a tenth of a second, before the first map is read.
+The system calls it by its address, so `bagwise._jit` does not compile it, and its code is not kept
+on disk. Compiling it takes a tenth of a second in each process that reads a map.
 """
 
 import ctypes
@@ -12,15 +12,67 @@ from typing import Any
 from numba import carray, cfunc, types
 from numba.extending import intrinsic
 
-_READABLE, _FIXED_AND_EMPTY = 0x1, 0x32  # PROT_READ; MAP_PRIVATE, MAP_FIXED and MAP_ANONYMOUS
+_NOTHING, _READABLE = 0x0, 0x1  # PROT_NONE, PROT_READ
+_FIXED_AND_EMPTY = 0x32  # MAP_PRIVATE, MAP_FIXED and MAP_ANONYMOUS
+_FLAGS = 0x4 | 0x08000000 | 0x40000000  # SA_SIGINFO, SA_ONSTACK and SA_NODEFER
+_SIGBUS = int(signal.SIGBUS)
 _WORD = types.CPointer(types.uint64)  # type: ignore[no-untyped-call]
 
 _c = ctypes.CDLL(None)
-_mmap, _sigaction = _c.mmap, _c.sigaction
+_mmap, _mprotect, _sigaction, _raise = _c.mmap, _c.mprotect, _c.sigaction, getattr(_c, "raise")
 _mmap.argtypes = [ctypes.c_size_t, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 _mmap.restype = ctypes.c_size_t
+_mprotect.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
 _sigaction.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t]
-_sigaction.restype = ctypes.c_int
+_raise.argtypes = [ctypes.c_int]
+_mprotect.restype = _sigaction.restype = _raise.restype = ctypes.c_int
+
+
+class _Action(ctypes.Structure):
+    """What the system does about a signal: C's ``struct sigaction``."""
+
+    _fields_ = (
+        ("handler", ctypes.c_size_t),
+        ("mask", ctypes.c_ubyte * 128),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_size_t),
+    )
+
+
+class Answer:
+    """The answer to faults in the maps of a table.
+
+    Parameters
+    ----------
+    table : int
+        Address of three words for each map: its first address, that behind its last one, and the
+        first page lost or 0. A last row of three follows.
+    n_slots : int
+        Number of maps.
+    """
+
+    def __init__(self, table: int, n_slots: int) -> None:
+        # Compiled code knows where these lie: they are never other objects.
+        self.before, self.default = _Action(), _Action()
+        self.handed_on = (ctypes.c_uint64).from_address(table + 24 * n_slots)
+        self.code = _compiled(
+            table, n_slots, ctypes.addressof(self.before), ctypes.addressof(self.default)
+        )
+        self.ours = _Action(handler=self.code.address, flags=_FLAGS)
+
+    def install(self) -> None:
+        """Answer SIGBUS from now on, unless that is so; what was there before is kept."""
+        now = _Action()
+        _sigaction(_SIGBUS, 0, ctypes.addressof(now))
+        if now.handler == self.ours.handler:
+            return
+        ctypes.pointer(self.before)[0] = now
+        self.handed_on.value = 0
+        _sigaction(_SIGBUS, ctypes.addressof(self.ours), 0)
+
+    def lock_away(self, start: int, stop: int) -> None:
+        """Let nobody read the pages between two addresses."""
+        _mprotect(start, stop - start, _NOTHING)
 
 
 def _emit_pointer(context: Any, address: Any) -> Any:
@@ -33,34 +85,35 @@ def _emit_pointer(context: Any, address: Any) -> Any:
 _pointer: Any = intrinsic(_emit_pointer)
 
 
-def answer_to_faults(slots: int, n_slots: int, before: int) -> Any:
-    """Compile what is to be called where a page of a map cannot be read.
+def _compiled(table: int, n_slots: int, before: int, default: int) -> Any:
+    """Compile what is called where a page cannot be read.
 
     If the address is in one of the maps, all of it from that page on becomes zeros, and the map is
-    marked. If not, what was done about the signal before is put back, and the fault comes again.
-
-    Parameters
-    ----------
-    slots : int
-        Address of three words for each map: its first address, that behind its last one, a mark.
-    n_slots : int
-        Number of maps.
-    before : int
-        Address of what was done before, as ``sigaction`` has it.
+    marked. If not, what was done about the signal before is put back, and the fault comes again; if
+    that comes back here, the process ends, as is the system's default.
     """
-    page_size, number = mmap.PAGESIZE, int(signal.SIGBUS)
+    page_size = mmap.PAGESIZE
 
     @cfunc(types.void(types.int32, _WORD, types.voidptr))
-    def answer(signal_number: Any, told: Any, context: Any) -> None:
-        address = carray(told, 3)[2]
-        words = carray(_pointer(slots), 3 * n_slots)
+    def answer(number: Any, told: Any, context: Any) -> None:
+        info = carray(told, 3)  # siginfo_t: si_code is in its second word, si_addr its third
+        code, address = info[1] & 0xFFFFFFFF, info[2]
+        is_fault = 0 < code < 0x80000000  # else somebody has sent the signal
+        words = carray(_pointer(table), 3 * n_slots + 3)
         for k in range(0, 3 * n_slots, 3):
-            if words[k] <= address < words[k + 1]:
+            if is_fault and words[k] <= address < words[k + 1]:
                 page = address - address % types.uint64(page_size)
-                words[k + 2] = 1
+                if words[k + 2] == 0 or page < words[k + 2]:
+                    words[k + 2] = page
                 length = words[k + 1] - page
                 if _mmap(page, length, _READABLE, _FIXED_AND_EMPTY, -1, 0) == page:
                     return
-        _sigaction(number, before, 0)
+        if words[3 * n_slots] == 0:
+            words[3 * n_slots] = 1
+            _sigaction(number, before, 0)
+        else:
+            _sigaction(number, default, 0)
+        if not is_fault:
+            _raise(number)
 
     return answer

@@ -14,7 +14,7 @@ from bagwise._threads import ordered_map, thread_count
 from bagwise.bags import _matrix
 from bagwise.bags._bags import Bags
 from bagwise.bags._build import check_finite
-from bagwise.bags._files import files_of, refuse_changed, unchanged_files
+from bagwise.bags._files import files_of, refuse_changed, refuse_lost
 from bagwise.exceptions import InvalidBagsError, MemoryLimitError
 
 
@@ -198,9 +198,9 @@ class BagSource:
         return self._of_one_state(results)
 
     def _of_one_state(self, results: Generator[Any, None, None]) -> Generator[Any, None, None]:
-        """Yield results; a chunk may change after the look before it is read."""
-        with unchanged_files(self.bags):
-            yield from results
+        """Yield results; the last chunks may have changed after the look before they were read."""
+        yield from results
+        self.refuse_changed()
 
     def reduce(
         self,
@@ -243,8 +243,9 @@ class BagSource:
     def refuse_changed(self) -> None:
         """Raise if a file behind memory-mapped bags has changed since it was mapped.
 
-        `map` asks before each chunk.
+        `map` asks before each chunk, so that it is told early.
         """
+        refuse_lost(self._base)
         refuse_changed(self._files)
 
     def refuse_nonfinite(self, *, allow_nan: bool = False) -> None:
