@@ -163,9 +163,14 @@ def _maps_behind(matrix: Matrix) -> list[Any]:
 
 
 def _map_behind(array: NDArray[Any]) -> Any:
-    """Return the ``np.memmap`` that an array is a view of, or None."""
+    """Return the ``np.memmap`` that an array is a view of, or None.
+
+    What is computed from a map is of its class, too, but has no map.
+    """
     mapped: Any = array
-    while mapped is not None and not isinstance(mapped, np.memmap):
+    while mapped is not None:
+        if isinstance(mapped, np.memmap) and mapped._mmap is not None:  # type: ignore[attr-defined]
+            break
         mapped = getattr(mapped, "base", None)
     return mapped
 
