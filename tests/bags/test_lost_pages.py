@@ -5,6 +5,7 @@ import platform
 import signal
 import subprocess
 import sys
+from collections import deque
 
 import numpy as np
 import pytest
@@ -178,15 +179,44 @@ with unchanged_files(bags[::2]):
     assert "BagFileError" in done.stderr
 
 
-def test_a_place_serves_the_next_map(dense_store):
-    """Of a map that is gone nothing is left: not its addresses, and not that pages were lost."""
+def test_maps_that_nobody_watches_any_more_are_not_answered_for(dense_store):
+    """Zeros that nobody is told of would be worse than the end."""
     code = """
-print(refused(cut_and_read, bags), len(_watch.free))
-del bags
-gc.collect()
-print(len(_watch.free), _watch.table.any())
+with unchanged_files(bags):
+    pass
+print(len(_watch.free), _watch.table[:-1].any(), len(_watch.maps))
+cut(bags)
+print(values(bags).sum())
 """
-    assert said(dense_store, code) == ["True", "255", "256", "False"]
+    done = run(dense_store, code)
+    assert done.returncode == -signal.SIGBUS
+    assert done.stdout.split() == ["256", "False", "0"]
+
+
+def test_a_file_cut_inside_of_a_page_and_replaced_is_refused(dense_store):
+    """No page is lost then, and the name leads to another file."""
+    code = """
+copy, n = bags.compact(), os.path.getsize(sys.argv[1] + "/instances.npy")
+cut(bags, n - 8)
+copy.write(sys.argv[1], overwrite=True)
+print(refused(lambda: unchanged_files(bags).__enter__()))
+"""
+    assert said(dense_store, code) == ["True"]
+
+
+def test_who_comes_while_the_last_reader_leaves_is_refused(dense_store):
+    code = """
+from bagwise.bags import _files
+once = _files.watched
+def later(maps):
+    refused(cut_and_read, other)  # after the first look at these bags
+    _files.watched = once
+    return once(maps)
+other = bags[::2]
+_files.watched = lambda maps: (setattr(_files, "watched", once), later(maps))[1]
+print(refused(lambda: unchanged_files(bags).__enter__()))
+"""
+    assert said(dense_store, code) == ["True"]
 
 
 # ------------------------------------------------------------------------- faults elsewhere
@@ -297,22 +327,19 @@ print(set(codes))
     assert said(dense_store, code) == ["{7}"]
 
 
-def test_more_maps_than_places(dense_store, monkeypatch):
+def test_more_maps_than_rows(dense_store, monkeypatch):
     """The rest are read as if nothing were watched."""
-    watch = _lost_pages._Watch()
-    watch.free = type(watch.free)([0])
-    monkeypatch.setattr(_lost_pages, "_watch", watch)
-    several = [Bags.open(dense_store) for _ in range(3)]
-    for bags in several:
-        with unchanged_files(bags):
-            assert len(watch.slots) == 1
-    assert not watch.free
-    del several, bags
+    bags, watch = Bags.open(dense_store), _lost_pages._watch
+    monkeypatch.setattr(watch, "free", deque([0]))
+    with unchanged_files(bags), unchanged_files(bags[::2]):
+        assert not watch.free
+        assert len(watch.maps) == 1
     assert list(watch.free) == [0]
+    assert not watch.maps
 
 
 def test_bags_in_memory_are_not_watched(monkeypatch):
-    monkeypatch.setattr(_lost_pages._watch, "slot_of", None)
+    monkeypatch.setattr(_lost_pages._watch, "enter", None)
     with unchanged_files(Bags(np.ones((3, 2)), [0, 1, 3])):
         pass
 

@@ -130,31 +130,41 @@ def unchanged_files(bags: "Bags") -> Iterator[None]:
         does not matter: the map still has what was opened.
     """
     base = bags._held._base
-    refuse_lost(base)
     files = files_of(base)
     refuse_changed(files)
+    refuse_lost(base)
     try:
         with watched([mapped._mmap for mapped in _maps_behind(base)]):
+            refuse_lost(base)  # others may have read it until now
             yield
     except BagFileError:
         raise
     except Exception:
-        refuse_lost(base)
         refuse_changed(files)
+        refuse_lost(base)
         raise
-    refuse_lost(base)
     refuse_changed(files)
+    refuse_lost(base)
 
 
 def refuse_lost(matrix: Matrix) -> None:
     """Raise if pages of a map behind an instance matrix were lost, whatever its file is now."""
     for mapped in _maps_behind(matrix):
-        if has_lost_pages(mapped._mmap):
+        if has_lost_pages(mapped._mmap) or _is_cut(mapped):
             msg = (
                 f"The bags were memory-mapped from {mapped.filename}, which has changed since, or "
                 "cannot be read any more. Open it anew."
             )
             raise BagFileError(msg)
+
+
+def _is_cut(mapped: Any) -> bool:
+    """Tell whether the file that was mapped, whatever its name is now, is too short for the map."""
+    start = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
+    try:
+        return bool(mapped._mmap.size() < start + len(mapped._mmap))
+    except (OSError, ValueError):  # no file that can be asked
+        return False
 
 
 def _maps_behind(matrix: Matrix) -> list[Any]:

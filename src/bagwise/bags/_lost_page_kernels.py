@@ -45,18 +45,18 @@ class Answer:
     Parameters
     ----------
     table : int
-        Address of three words for each map: its first address, that behind its last one, and the
-        first page lost or 0. A last row of three follows.
-    n_slots : int
-        Number of maps.
+        Address of rows of three words. Each row is of a map: its first address, that behind its
+        last one, and a mark. A last row holds whether a fault was handed on, and a mark for all.
+    n_rows : int
+        Number of rows before the last one.
     """
 
-    def __init__(self, table: int, n_slots: int) -> None:
+    def __init__(self, table: int, n_rows: int) -> None:
         # Compiled code knows where these lie: they are never other objects.
         self.before, self.default = _Action(), _Action()
-        self.handed_on = (ctypes.c_uint64).from_address(table + 24 * n_slots)
+        self.handed_on = (ctypes.c_uint64).from_address(table + 24 * n_rows)
         self.code = _compiled(
-            table, n_slots, ctypes.addressof(self.before), ctypes.addressof(self.default)
+            table, n_rows, ctypes.addressof(self.before), ctypes.addressof(self.default)
         )
         self.ours = _Action(handler=self.code.address, flags=_FLAGS)
 
@@ -85,31 +85,31 @@ def _emit_pointer(context: Any, address: Any) -> Any:
 _pointer: Any = intrinsic(_emit_pointer)
 
 
-def _compiled(table: int, n_slots: int, before: int, default: int) -> Any:
+def _compiled(table: int, n_rows: int, before: int, default: int) -> Any:
     """Compile what is called where a page cannot be read.
 
     If the address is in one of the maps, all of it from that page on becomes zeros, and the map is
     marked. If not, what was done about the signal before is put back, and the fault comes again; if
     that comes back here, the process ends, as is the system's default.
     """
-    page_size = mmap.PAGESIZE
+    page_size, last = mmap.PAGESIZE, 3 * n_rows
 
     @cfunc(types.void(types.int32, _WORD, types.voidptr))
     def answer(number: Any, told: Any, context: Any) -> None:
         info = carray(told, 3)  # siginfo_t: si_code is in its second word, si_addr its third
         code, address = info[1] & 0xFFFFFFFF, info[2]
         is_fault = 0 < code < 0x80000000  # else somebody has sent the signal
-        words = carray(_pointer(table), 3 * n_slots + 3)
-        for k in range(0, 3 * n_slots, 3):
+        words = carray(_pointer(table), last + 3)
+        stop = types.uint64(0)
+        for k in range(0, last, 3):  # one map may have several rows
             if is_fault and words[k] <= address < words[k + 1]:
-                page = address - address % types.uint64(page_size)
-                if words[k + 2] == 0 or page < words[k + 2]:
-                    words[k + 2] = page
-                length = words[k + 1] - page
-                if _mmap(page, length, _READABLE, _FIXED_AND_EMPTY, -1, 0) == page:
-                    return
-        if words[3 * n_slots] == 0:
-            words[3 * n_slots] = 1
+                words[k + 2] = words[last + 1] = 1
+                stop = words[k + 1]
+        page = address - address % types.uint64(page_size)
+        if stop and _mmap(page, stop - page, _READABLE, _FIXED_AND_EMPTY, -1, 0) == page:
+            return
+        if words[last] == 0:
+            words[last] = 1
             _sigaction(number, before, 0)
         else:
             _sigaction(number, default, 0)

@@ -3,11 +3,11 @@
 A page of a map that is behind the end of its file cannot be read: the system sends the process
 SIGBUS, which ends it without a word. While a map is `watched`, such pages become zeros instead, and
 the map is marked: whoever read it has to throw away what it made of it. When nobody reads the map
-any more, the zeros are locked away, so that they are not mistaken for values.
+any more, it is locked away, so that zeros are not mistaken for values.
 
-SIGBUS is answered from the first map on, until the process ends. Faults elsewhere go where they
-went before. What is asked of the system is as Linux has it on 64-bit processors; elsewhere nothing
-is done.
+SIGBUS is answered from the first map on, until the process ends; faults elsewhere, and in maps that
+nobody watches, go where they went before. What is asked of the system is as Linux has it on 64-bit
+processors; elsewhere nothing is done.
 """
 
 import mmap
@@ -16,101 +16,88 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary, finalize
+from weakref import WeakSet
 
 import numpy as np
 
-_SLOTS = 256  # maps at the same time: of more, nothing is done for the rest
+_ROWS = 256  # maps that are read at the same time: of more, nothing is done for the rest
 _IS_KNOWN = (
     sys.platform == "linux" and sys.maxsize > 2**32 and platform.machine() in ("x86_64", "aarch64")
 )
 
 
-class _Slot:
-    """A map's place in the table, and who reads the map."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.readers: set[object] = set()
-
-
 class _Watch:
     """The maps in question, in a table that the answer to faults looks into.
 
-    There are no locks: each change is one operation that Python does not interrupt. A signal may
-    come, an iterator be collected or a process be forked anywhere in between.
+    There are no locks: each change is one operation that Python does not interrupt, and in an order
+    that is right at each step. A signal may come or a process be forked anywhere in between.
     """
 
     def __init__(self) -> None:
-        #: First address of each map, that behind its last one, and of the first page lost. The last
-        #: row tells whether a fault was handed on. Compiled code knows where this lies.
-        self.table = np.zeros((_SLOTS + 1, 3), np.uint64)
-        self.free = deque(range(_SLOTS))
-        self.slots: WeakKeyDictionary[mmap.mmap, _Slot] = WeakKeyDictionary()
-        self.any_lost = False
+        #: First address of a map, that behind its last one, and whether pages were lost. The last
+        #: row tells whether a fault was handed on, and whether any pages were lost. Compiled code
+        #: knows where this lies.
+        self.table = np.zeros((_ROWS + 1, 3), np.uint64)
+        self.free = deque(range(_ROWS))
+        self.maps: dict[int, mmap.mmap] = {}  # of each row: none is gone before its row is
+        self.lost: WeakSet[mmap.mmap] = WeakSet()
 
-    @cached_property
+    @property
     def answer(self) -> Any:
         """The answer to faults; None where there is none."""
         if not _IS_KNOWN:
             return None
+        made = vars(self).get("_answer")
+        if made is not None:
+            return made
         import numba
 
         if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
             return None
         from bagwise.bags._lost_page_kernels import Answer
 
-        return Answer(self.table.ctypes.data, _SLOTS)
+        made = Answer(self.table.ctypes.data, _ROWS)
+        return vars(self).setdefault("_answer", made)  # of two threads the first
 
-    def slot_of(self, memory: mmap.mmap) -> _Slot | None:
-        """Return the place of a map; None if there is no room for it."""
-        slot = self.slots.get(memory)
-        if slot is not None:
-            return slot
-        try:
-            made = _Slot(self.free.popleft())
-        except IndexError:
-            return None
-        slot = self.slots.setdefault(memory, made)
-        if slot is not made:  # another thread was first
-            self.free.append(made.number)
-            return slot
+    @property
+    def any_lost(self) -> bool:
+        """Whether any map has lost pages so far."""
+        return bool(self.table[_ROWS, 1])
+
+    def enter(self, number: int, memory: mmap.mmap) -> None:
+        """Watch a map by a row of the table."""
+        self.maps[number] = memory
         start = np.frombuffer(memory, np.uint8).ctypes.data
-        row = self.table[slot.number]
-        # In this order: until both are there, no address lies between them.
-        row[0] = start
-        row[1] = start + -(-len(memory) // mmap.PAGESIZE) * mmap.PAGESIZE
-        finalize(memory, self.forget, slot.number).atexit = False
-        return slot
+        self.table[number, 0] = start  # until the next is there, no address lies between them
+        self.table[number, 1] = start + -(-len(memory) // mmap.PAGESIZE) * mmap.PAGESIZE
 
-    def forget(self, number: int) -> None:
-        """Free the place of a map that is gone."""
+    def leave(self, number: int) -> None:
+        """Free a row. If no other is of the same map, a map with lost pages is locked away."""
+        memory = self.maps.get(number)
+        start, stop, is_marked = (int(word) for word in self.table[number])
+        if memory is not None and is_marked:
+            self.lost.add(memory)
         self.table[number, 1] = 0
         self.table[number] = 0
+        self.maps.pop(number, None)
+        if memory in self.lost and not any(other is memory for other in list(self.maps.values())):
+            self.answer.lock_away(start, stop)
         self.free.append(number)
 
     def has_lost(self, memory: mmap.mmap) -> bool:
         """Tell whether pages of a map were lost."""
-        slot = self.slots.get(memory)
-        return slot is not None and bool(self.table[slot.number, 2])
-
-    def leave(self, slot: _Slot, reader: object) -> None:
-        """Note that one reader is done; the last one locks away what was lost."""
-        slot.readers.discard(reader)
-        _, stop, lost = (int(word) for word in self.table[slot.number])
-        if lost:
-            self.any_lost = True
-            if not slot.readers:
-                self.answer.lock_away(lost, stop)
+        if not self.any_lost:
+            return False
+        numbers = [number for number, other in list(self.maps.items()) if other is memory]
+        return bool(self.table[numbers, 2].any()) or memory in self.lost  # in this order
 
 
 _watch = _Watch()
 
 
 def has_lost_pages(memory: mmap.mmap) -> bool:
-    """Tell whether pages of a map were lost since it was first watched: it is of no use any more.
+    """Tell whether pages of a map were lost while it was watched: it is of no use any more.
 
     Parameters
     ----------
@@ -132,20 +119,22 @@ def watched(maps: Sequence[mmap.mmap]) -> Iterator[None]:
     Parameters
     ----------
     maps : sequence of mmap
-        Maps to be read. Ask `has_lost_pages` afterwards.
+        Maps to be read. Ask `has_lost_pages` at first, since others may have lost some, and
+        afterwards.
     """
     if not maps or _watch.answer is None:
         yield
         return
-    reader, slots = object(), []
+    numbers: list[int] = []
     try:
         for memory in maps:
-            slot = _watch.slot_of(memory)
-            if slot is not None:
-                slot.readers.add(reader)
-                slots.append(slot)
+            try:
+                numbers.append(_watch.free.popleft())
+            except IndexError:
+                break
+            _watch.enter(numbers[-1], memory)
         _watch.answer.install()
         yield
     finally:
-        for slot in slots:
-            _watch.leave(slot, reader)
+        for number in numbers:
+            _watch.leave(number)

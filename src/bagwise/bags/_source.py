@@ -245,8 +245,8 @@ class BagSource:
 
         `map` asks before each chunk, so that it is told early.
         """
-        refuse_lost(self._base)
         refuse_changed(self._files)
+        refuse_lost(self._base)
 
     def refuse_nonfinite(self, *, allow_nan: bool = False) -> None:
         """Raise if an instance holds infinity, or NaN unless allowed.
