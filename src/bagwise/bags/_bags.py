@@ -14,6 +14,7 @@ from bagwise.bags._files import (
     pack_array,
     pack_matrix,
     refuse_lost,
+    unchanged_files,
     unpack_array,
     unpack_matrix,
 )
@@ -275,7 +276,6 @@ class Bags(FromOtherShapes):
         overwrite : bool
             Whether a store that is there may be replaced.
         """
-        from bagwise.bags._files import unchanged_files
         from bagwise.bags._store import StoreWriter
 
         with StoreWriter(path, overwrite=overwrite) as writer, unchanged_files(self):

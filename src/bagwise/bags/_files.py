@@ -52,8 +52,7 @@ class FileSlice:
         if not array.flags.c_contiguous:
             return None
         buffer = np.frombuffer(mapped._mmap, dtype=np.uint8)
-        mapping_start = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
-        offset = mapping_start + _address(array) - _address(buffer)
+        offset = _mapping_start(mapped) + _address(array) - _address(buffer)
         path = Path(mapped.filename).resolve()
         try:
             stat = path.stat()
@@ -131,20 +130,21 @@ def unchanged_files(bags: "Bags") -> Iterator[None]:
     """
     base = bags._held._base
     files = files_of(base)
-    refuse_changed(files)
-    refuse_lost(base)
+
+    def look() -> None:
+        refuse_changed(files)
+        refuse_lost(base)
+
     try:
         with watched([mapped._mmap for mapped in _maps_behind(base)]):
-            refuse_lost(base)  # others may have read it until now
+            look()  # not before, when others that read the maps may have lost pages
             yield
     except BagFileError:
         raise
     except Exception:
-        refuse_changed(files)
-        refuse_lost(base)
+        look()
         raise
-    refuse_changed(files)
-    refuse_lost(base)
+    look()
 
 
 def refuse_lost(matrix: Matrix) -> None:
@@ -160,11 +160,15 @@ def refuse_lost(matrix: Matrix) -> None:
 
 def _is_cut(mapped: Any) -> bool:
     """Tell whether the file that was mapped, whatever its name is now, is too short for the map."""
-    start = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
     try:
-        return bool(mapped._mmap.size() < start + len(mapped._mmap))
+        return bool(mapped._mmap.size() < _mapping_start(mapped) + len(mapped._mmap))
     except (OSError, ValueError):  # no file that can be asked
         return False
+
+
+def _mapping_start(mapped: Any) -> int:
+    """Return where in its file a map begins: numpy maps from the last place that it may."""
+    return int(mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY)
 
 
 def _maps_behind(matrix: Matrix) -> list[Any]:

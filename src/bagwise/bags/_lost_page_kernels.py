@@ -54,7 +54,7 @@ class Answer:
     def __init__(self, table: int, n_rows: int) -> None:
         # Compiled code knows where these lie: they are never other objects.
         self.before, self.default = _Action(), _Action()
-        self.handed_on = (ctypes.c_uint64).from_address(table + 24 * n_rows)
+        self.handed_on = ctypes.c_uint64.from_address(table + 24 * n_rows)
         self.code = _compiled(
             table, n_rows, ctypes.addressof(self.before), ctypes.addressof(self.default)
         )

@@ -179,7 +179,9 @@ class KnownRows:
                 gram[:n_kept, :n_kept] = self.gram[np.ix_(kept, kept)]
                 gram[n_kept:] = cross
                 gram[:n_kept, n_kept:] = cross[:, :n_kept].T
-            self.gram = gram if n_kept else cross
+            else:
+                gram = cross
+            self.gram = gram
         self.index, self.rows = np.concatenate([self.index[kept], new]), FeatureRows(both)
 
 
